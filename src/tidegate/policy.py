@@ -1,0 +1,49 @@
+"""Who is asking, and what does a decision look like?
+
+Lives here: the words every decision uses. Does not live here: how a credential becomes a
+principal (identity), what the rules say (mcp.rules), what a client is told (gateway.respond).
+"""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class Principal:
+    """An authenticated caller: `name` inside `tenant`, with `roles` in configuration order.
+
+    `key_id` names the credential without giving it away: the first eight hex digits of its
+    SHA-256, or "anonymous".
+    """
+
+    name: str
+    tenant: str
+    roles: tuple[str, ...]
+    key_id: str
+
+    @property
+    def first_role(self) -> str | None:
+        """The role a denial shows as `your_role`; None for a principal without roles."""
+        return self.roles[0] if self.roles else None
+
+
+@dataclass(frozen=True, slots=True)
+class Allow:
+    """The rule `rule` (its identifier, such as "rules[1]") lets the message pass."""
+
+    rule: str
+
+
+@dataclass(frozen=True, slots=True)
+class Deny:
+    """Rule `rule` refuses the message ("default" when nothing matched).
+
+    `reason` is a word for records and metrics, never shown to a caller. `required_role` is the
+    first role, in configuration order, that would have been allowed; None if none would.
+    """
+
+    rule: str
+    reason: str
+    required_role: str | None = None
+
+
+Decision = Allow | Deny
