@@ -299,7 +299,7 @@ class InternalError(GatewayFault):
 
 
 def envelope(error: TidegateError, request_id: str) -> dict[str, dict[str, str]]:
-    """The OpenAI style body: exactly type, code, message, request_id (and param if it names one)."""
+    """The OpenAI style body: type, code, message, request_id; and param if it names a field."""
     body = {
         "type": error.type,
         "code": error.code,
