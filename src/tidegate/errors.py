@@ -48,7 +48,7 @@ class TidegateError(Exception):
     code: ClassVar[str] = "gateway.internal"
     type: ClassVar[str] = "api_error"
     public_message: ClassVar[str] = "The gateway failed. The request id names this event."
-    should_retry: ClassVar[bool | None] = None
+    should_retry: bool | None = None
     status: int = 500
 
     def __init__(
@@ -253,6 +253,8 @@ class AllProvidersFailed(UpstreamError):
     ) -> None:
         super().__init__(detail, retry_after_s=retry_after_s)
         self.status = status
+        if retry_after_s is not None:
+            self.should_retry = None
 
 
 class UpstreamInterrupted(UpstreamError):

@@ -1,0 +1,125 @@
+"""How does an outcome become HTTP?
+
+Lives here: status lines, standard headers and the rule that a response has exactly one head.
+Does not live here: what is decided (the path functions), which words an error uses (errors).
+"""
+
+from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from math import ceil
+from typing import Any, Protocol
+
+from tidegate import strictjson
+from tidegate.errors import MethodNotAllowed, TidegateError, Unauthenticated, envelope
+
+Scope = MutableMapping[str, Any]
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+Header = tuple[bytes, bytes]
+Headers = Sequence[Header]
+
+JSON: Header = (b"content-type", b"application/json")
+_STREAM: tuple[Header, ...] = (
+    (b"content-type", b"text/event-stream; charset=utf-8"),
+    (b"cache-control", b"no-cache"),
+    # Proxies such as nginx would otherwise collect the stream before passing it on.
+    (b"x-accel-buffering", b"no"),
+)
+
+
+class ErrorBody(Protocol):
+    """Renders an error in one dialect: the OpenAI envelope, or a JSON-RPC error object."""
+
+    def __call__(self, error: TidegateError, request_id: str, /) -> object:
+        """The JSON value of the body."""
+
+
+class ResponseStarted(RuntimeError):
+    """A second head was asked for: a bug, since the first one has already left."""
+
+
+class Responder:
+    """Answers one request, once: `json`, `error`, `empty`, or `start_stream`, `chunk`, `end`.
+
+    Every answer carries `x-request-id` and `extra`, the headers that hold whatever the outcome
+    (CORS, `connection: close`). `status` is 0 until a head was sent. `error_body` is the dialect.
+    """
+
+    __slots__ = ("_send", "_request_header", "error_body", "extra", "request_id", "status")
+
+    def __init__(self, send: Send, request_id: str, *, extra: Headers = ()) -> None:
+        self._send = send
+        self._request_header: Header = (b"x-request-id", request_id.encode("ascii"))
+        self.request_id = request_id
+        self.extra: list[Header] = list(extra)
+        self.error_body: ErrorBody = envelope
+        self.status = 0
+
+    @property
+    def started(self) -> bool:
+        """Whether a head has left; from then on nothing can be taken back."""
+        return self.status != 0
+
+    async def json(self, status: int, body: bytes | object, headers: Headers = ()) -> None:
+        """One whole JSON answer; `body` is either the bytes themselves or a value to encode."""
+        data = body if isinstance(body, bytes) else strictjson.dumps(body)
+        await self.whole(status, data, (JSON, *headers))
+
+    async def empty(self, status: int, headers: Headers = ()) -> None:
+        """An answer without a body."""
+        await self.whole(status, b"", headers)
+
+    async def whole(self, status: int, data: bytes, headers: Headers) -> None:
+        """Any answer whose length is known."""
+        length = () if status == 204 else ((b"content-length", b"%d" % len(data)),)
+        await self._head(status, (*headers, *length))
+        await self._send({"type": "http.response.body", "body": data})
+
+    async def error(self, error: TidegateError, headers: Headers = ()) -> None:
+        """`error` in this path's dialect, with the headers that tell a client what to do."""
+        body = self.error_body(error, self.request_id)
+        await self.json(error.status, body, (*error_headers(error), *headers))
+
+    async def start_stream(self, headers: Headers = ()) -> None:
+        """The head of an event stream."""
+        await self._head(200, (*_STREAM, *headers))
+
+    async def chunk(self, data: bytes) -> None:
+        """Part of the body; returns when the connection is below its write high-water mark."""
+        await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """The last part of the body."""
+        await self._send({"type": "http.response.body", "body": data})
+
+    async def _head(self, status: int, headers: Headers) -> None:
+        if self.started:
+            raise ResponseStarted
+        self.status = status
+        await self._send(
+            {
+                "type": "http.response.start",
+                "status": status,
+                "headers": [self._request_header, *self.extra, *headers],
+            }
+        )
+
+
+def error_headers(error: TidegateError) -> list[Header]:
+    """What SDKs obey: `x-should-retry`, `retry-after` (whole seconds, rounded up) and its ms form.
+
+    Source: RFC 9110 section 10.2.3 and 11.6.1; `retry-after-ms` and `x-should-retry` are read by
+    the official OpenAI and Anthropic clients.
+    """
+    headers: list[Header] = []
+    if isinstance(error, Unauthenticated):
+        headers.append((b"www-authenticate", b"Bearer"))
+    if isinstance(error, MethodNotAllowed):
+        headers.append((b"allow", b"POST"))
+    if error.should_retry is not None:
+        headers.append((b"x-should-retry", b"true" if error.should_retry else b"false"))
+    if error.retry_after_s is not None:
+        wait_ms = max(1, ceil(error.retry_after_s * 1000))
+        headers.append((b"retry-after", b"%d" % ceil(wait_ms / 1000)))
+        headers.append((b"retry-after-ms", b"%d" % wait_ms))
+    return headers
