@@ -1,0 +1,121 @@
+# Everything starts from here: `make demo` and `make test` need nothing but Python >= 3.11 and make.
+# The first run of any target creates .venv; `make` alone lists the targets.
+
+PYTHON ?=
+PY     := .venv/bin/python
+GATE   := .venv/bin/tidegate
+READY  := .venv/.ready
+PYTEST := $(PY) -m pytest
+
+.DEFAULT_GOAL := help
+.PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook \
+        task1 task2-downstream task2-gateway task3-provider task3-gateway task4-providers task4-gateway \
+        bench proof lock clean
+
+help:               ## this list
+	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+# --- set-up -------------------------------------------------------------------------------------
+
+setup: $(READY)     ## virtual environment with tidegate and the development tools
+
+# `venv` and `ensurepip` are checked too: some distributions ship Python without them.
+$(READY): pyproject.toml
+	@set -e; found=; \
+	for candidate in $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11; do \
+	  if $$candidate -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; \
+	  then found=$$candidate; break; fi; \
+	done; \
+	if [ -z "$$found" ]; then \
+	  echo "tidegate needs Python 3.11 or newer with the venv module (on Debian: apt-get install python3-venv)." >&2; \
+	  echo "Looked for: $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11." >&2; \
+	  echo "Name another one with: make setup PYTHON=/path/to/python" >&2; exit 1; \
+	fi; \
+	if [ ! -x $(PY) ] || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
+	  echo "creating .venv with $$found" >&2; $$found -m venv --clear .venv; \
+	fi; \
+	echo "installing tidegate and its tools into .venv (once)" >&2; \
+	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[mcp,redis,dev]'; \
+	touch $@
+
+# --- run ----------------------------------------------------------------------------------------
+
+demo: $(READY)      ## the gateway and its demo world: three scenes, then it stays up
+	@$(GATE) demo
+
+task1: $(READY)     ## MCP server of strict tools on stdin/stdout
+	@$(GATE) mcp serve
+
+task2-downstream: $(READY)  ## MCP backend on :9001
+	@$(GATE) demo mcp-backend --port 9001
+
+task2-gateway: $(READY)     ## MCP security gateway on :9000
+	@$(GATE) serve --config examples/mcp-gateway.yaml --port 9000
+
+task3-provider: $(READY)    ## model provider that leaks personal data, on :9101
+	@$(GATE) demo leaky-provider --port 9101
+
+task3-gateway: $(READY)     ## redacting gateway on :9100
+	@$(GATE) serve --config examples/guardrail.yaml --port 9100
+
+task4-providers: $(READY)   ## primary and backup provider on :9201
+	@$(GATE) demo providers --port 9201
+
+task4-gateway: $(READY)     ## limits and failover on :9200
+	@$(GATE) serve --config examples/router.yaml --port 9200
+
+# --- tests --------------------------------------------------------------------------------------
+
+# The paths of one pillar; a path that does not exist is left out.
+PILLAR_1 := $(wildcard tests/unit/tools tests/unit/demo/test_support.py tests/wire/test_task1*.py tests/seed/test_task1*.py)
+PILLAR_2 := $(wildcard tests/unit/mcp tests/unit/test_jsonrpc.py tests/app/test_mcp*.py tests/seed/test_task2*.py)
+PILLAR_3 := $(wildcard tests/unit/redaction tests/unit/test_sse.py tests/seed/test_task3*.py)
+PILLAR_4 := $(wildcard tests/unit/limits tests/unit/routing tests/unit/providers tests/wire/limits tests/seed/test_task4*.py)
+
+test: $(READY)      ## the fast tier: under 90 s on two cores
+	@$(PYTEST) -n 2 -m "not full"
+
+test-1: $(READY)    ## tests of the strict MCP server
+	@$(PYTEST) $(PILLAR_1)
+test-2: $(READY)    ## tests of the MCP gateway
+	@$(PYTEST) $(PILLAR_2)
+test-3: $(READY)    ## tests of the redaction
+	@$(PYTEST) $(PILLAR_3)
+test-4: $(READY)    ## tests of limits and failover
+	@$(PYTEST) $(PILLAR_4)
+
+lint: $(READY)
+	@$(PY) -m ruff format --check src tests bench
+	@$(PY) -m ruff check src tests bench
+types: $(READY)
+	@$(PY) -m mypy
+contracts: $(READY)
+	@.venv/bin/lint-imports
+
+check: lint types contracts test    ## format, lint, types, import contracts, fast tests
+
+# The case files lie in tests/data/cases; known failures are listed beside them and may only shrink.
+casebook: $(READY)
+	@$(PY) -m tests.casebook $(sort $(wildcard tests/data/cases/*.jsonl))
+
+# pytest runs last, so that its summary closes the output.
+test-all: lint types contracts casebook     ## everything: static checks, case files, all tests
+	@$(PYTEST) -n 2
+
+bench: $(READY)     ## measurements, as ratios within one run
+	@for script in bench/bench_*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
+
+proof: $(READY)     ## long runs outside CI (soak, mutation, fuzz); none in this release
+	@echo "proof: this release has no long runs yet; bench/README.md says what will be measured"
+
+# --- upkeep -------------------------------------------------------------------------------------
+
+# Hashes for every platform, and no index: whoever installs chooses where from.
+lock: $(READY)      ## write requirements.lock anew
+	@$(PY) -m pip install --quiet --disable-pip-version-check uv
+	@.venv/bin/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes \
+	  --no-emit-index-url --no-emit-find-links --no-header \
+	  --extra mcp --extra redis --output-file requirements.lock pyproject.toml
+
+clean:              ## remove .venv and everything generated
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache build dist src/*.egg-info
