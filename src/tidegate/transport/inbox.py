@@ -1,0 +1,206 @@
+"""What has arrived from this attempt, and is it still within its deadline?
+
+The awaitable side of one attempt: a sink for the transport, `head()` and `read()` for the path
+function, one timer, back-pressure by bytes. Does not live here: sockets, the meaning of an
+answer, which deadline applies when.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from types import TracebackType
+from typing import Self
+
+from tidegate.clock import Clock
+from tidegate.transport.upstream import Attempt, Failure, Transport, UpstreamRequest
+
+_HIGH_WATER_BYTES = 262_144
+_NEVER = float("inf")
+
+
+class AttemptFailed(Exception):
+    """The attempt is over without a whole message. `failure` is one of a few constant words."""
+
+    def __init__(self, failure: Failure) -> None:
+        super().__init__(failure.value)
+        self.failure = failure
+
+
+class Inbox:
+    """Collects one attempt. Use as `with Inbox(clock) as inbox: inbox.start(...)`.
+
+    Leaving the block, for whatever reason, aborts what still runs: nothing outlives it. One
+    reader at a time. What arrived before a failure is delivered before the failure is raised.
+    """
+
+    __slots__ = (
+        "_attempt",
+        "_bytes",
+        "_chunks",
+        "_clock",
+        "_due_s",
+        "_ended",
+        "_failure",
+        "_head",
+        "_high",
+        "_loop",
+        "_paused",
+        "_timer",
+        "_waiter",
+    )
+
+    def __init__(self, clock: Clock, *, high_water_bytes: int = _HIGH_WATER_BYTES) -> None:
+        self._clock = clock
+        self._loop = asyncio.get_running_loop()
+        self._high = high_water_bytes
+        self._attempt: Attempt | None = None
+        self._head: tuple[int, Mapping[str, str]] | None = None
+        self._chunks: list[bytes] = []
+        self._bytes = 0
+        self._paused = False
+        self._ended = False
+        self._failure: Failure | None = None
+        self._waiter: asyncio.Future[None] | None = None
+        self._due_s = _NEVER
+        self._timer: asyncio.TimerHandle | None = None
+
+    def start(self, transport: Transport, request: UpstreamRequest, *, connect_s: float) -> None:
+        """Begin the attempt; once per inbox."""
+        if self._attempt is not None:
+            raise RuntimeError("an inbox collects one attempt")
+        self._attempt = transport.start(request, self, connect_s=connect_s)
+
+    async def head(self) -> tuple[int, Mapping[str, str]]:
+        """Status and lower-case headers; raises AttemptFailed."""
+        while self._head is None:
+            if self._failure is not None:
+                raise AttemptFailed(self._failure)
+            await self._wait()
+        return self._head
+
+    async def read(self) -> bytes:
+        """Everything that has arrived since the last call; b"" at the clean end.
+
+        Waits only when nothing is there. Raises AttemptFailed.
+        """
+        while not self._chunks:
+            if self._failure is not None:
+                raise AttemptFailed(self._failure)
+            if self._ended:
+                return b""
+            await self._wait()
+        arrived = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
+        self._chunks.clear()
+        self._bytes = 0
+        if self._paused and self._attempt is not None:
+            self._paused = False
+            self._attempt.resume()
+        return arrived
+
+    def arm(self, at_monotonic_s: float) -> None:
+        """Set the deadline, replacing the one before; a passed one fails at the next loop turn.
+
+        It counts whether or not somebody waits: disarm before giving time to others. Moving it
+        later, as every event of a stream does, costs a comparison and no timer.
+        """
+        if self._over:
+            return
+        delay_s = max(0.0, at_monotonic_s - self._clock.monotonic_s())
+        self._due_s = self._loop.time() + delay_s
+        if self._timer is not None:
+            if self._timer.when() <= self._due_s:
+                return
+            self._timer.cancel()
+        self._timer = self._loop.call_later(delay_s, self._on_timer)
+
+    def disarm(self) -> None:
+        """No deadline until the next `arm`."""
+        self._due_s = _NEVER
+
+    def close(self) -> None:
+        """Abort what still runs and forget what is held; idempotent."""
+        self._finish()
+        self._chunks.clear()
+        self._bytes = 0
+        if self._attempt is not None and not self._ended:
+            self._attempt.abort()
+        if not self._ended and self._failure is None:
+            self._failure = Failure.RESET
+        self._wake()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def on_head(self, status: int, headers: Mapping[str, str]) -> None:
+        """From the transport."""
+        self._head = (status, headers)
+        self._wake()
+
+    def on_body(self, chunk: bytes) -> None:
+        """From the transport; pauses the attempt above the high-water mark."""
+        self._chunks.append(chunk)
+        self._bytes += len(chunk)
+        if self._bytes > self._high and not self._paused and self._attempt is not None:
+            self._paused = True
+            self._attempt.pause()
+        self._wake()
+
+    def on_end(self) -> None:
+        """From the transport."""
+        self._ended = True
+        self._finish()
+        self._wake()
+
+    def on_failure(self, failure: Failure) -> None:
+        """From the transport."""
+        if self._failure is None:
+            self._failure = failure
+        self._finish()
+        self._wake()
+
+    @property
+    def buffered_bytes(self) -> int:
+        """Bytes that arrived and were not read yet."""
+        return self._bytes
+
+    @property
+    def _over(self) -> bool:
+        return self._ended or self._failure is not None
+
+    def _finish(self) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+
+    def _wake(self) -> None:
+        if self._waiter is not None and not self._waiter.done():
+            self._waiter.set_result(None)
+
+    async def _wait(self) -> None:
+        if self._waiter is not None:
+            raise RuntimeError("an inbox has one reader")
+        self._waiter = self._loop.create_future()
+        try:
+            await self._waiter
+        finally:
+            self._waiter = None
+
+    def _on_timer(self) -> None:
+        self._timer = None
+        if self._over or self._due_s == _NEVER:
+            return
+        left_s = self._due_s - self._loop.time()
+        # A loop's clock may be rounded to milliseconds: below one, it is over.
+        if left_s > 0.001:
+            self._timer = self._loop.call_later(left_s, self._on_timer)
+            return
+        if self._attempt is not None:
+            self._attempt.abort()
+        self.on_failure(Failure.TIMEOUT)
