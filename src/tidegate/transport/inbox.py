@@ -116,6 +116,14 @@ class Inbox:
         """No deadline until the next `arm`."""
         self._due_s = _NEVER
 
+    def fail(self, failure: Failure) -> None:
+        """End the attempt from our side: what arrived is still read, then AttemptFailed."""
+        if self._over:
+            return
+        if self._attempt is not None:
+            self._attempt.abort()
+        self.on_failure(failure)
+
     def close(self) -> None:
         """Abort what still runs and forget what is held; idempotent."""
         self._finish()
@@ -201,6 +209,4 @@ class Inbox:
         if left_s > 0.001:
             self._timer = self._loop.call_later(left_s, self._on_timer)
             return
-        if self._attempt is not None:
-            self._attempt.abort()
-        self.on_failure(Failure.TIMEOUT)
+        self.fail(Failure.TIMEOUT)
