@@ -1,0 +1,79 @@
+"""How does a demo upstream get a socket of its own inside the gateway's process?
+
+Lives here: uvicorn's protocol class on a listening socket, without uvicorn's own server loop,
+which would take the signals that belong to the gateway. Does not live here: what is served.
+"""
+
+import asyncio
+import logging
+import socket
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from uvicorn import Config
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.server import ServerState
+
+HOST = "127.0.0.1"
+
+
+class _Quiet(HttpToolsProtocol):
+    """Cuts a connection without a word in the log: the demo upstreams do it on purpose."""
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.logger = logging.getLogger("tidegate.demo.upstream")
+        self.logger.setLevel(logging.CRITICAL + 1)
+
+
+def bind(port: int, *, fall_back: bool = False) -> socket.socket:
+    """A listening socket on loopback; a free port if `port` is 0, or taken and `fall_back`.
+
+    Raises OSError when the port is taken and there is nothing to fall back to.
+    """
+    sock = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((HOST, port))
+    except OSError:
+        if not fall_back:
+            sock.close()
+            raise
+        sock.bind((HOST, 0))
+    sock.listen(256)
+    sock.setblocking(False)
+    return sock
+
+
+def port_of(sock: socket.socket) -> int:
+    """The port a socket is bound to."""
+    port: int = sock.getsockname()[1]
+    return port
+
+
+@asynccontextmanager
+async def listening(app: Any, sock: socket.socket) -> AsyncIterator[int]:
+    """Serves the ASGI application `app` on `sock` for the length of the block; gives the port.
+
+    On the way out the socket closes, running requests are cancelled and their tasks awaited.
+    """
+    config = Config(app, http=_Quiet, ws="none", lifespan="off", log_config=None, access_log=False)
+    config.load()
+    state = ServerState()
+
+    def protocol() -> asyncio.Protocol:
+        return _Quiet(config=config, server_state=state, app_state={})
+
+    server = await asyncio.get_running_loop().create_server(protocol, sock=sock)
+    try:
+        yield port_of(sock)
+    finally:
+        server.close()
+        tasks = list(state.tasks)
+        for task in tasks:
+            task.cancel()
+        for connection in list(state.connections):
+            connection.transport.abort()
+        if tasks:
+            await asyncio.wait(tasks)
