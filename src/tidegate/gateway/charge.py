@@ -1,0 +1,197 @@
+"""Who settles or releases this reservation?
+
+Charging does, and nobody else: the context it hands out reserves on the way in and starts
+exactly one of settle and release on the way out, in a task that belongs to the application, so
+that cancelling the request (once or twice) cannot cancel it. Does not live here: how much was
+used (the path says so through Charge), what a store does with it (limits).
+"""
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from types import TracebackType
+from typing import assert_never
+
+from tidegate.errors import RateLimited, RequestExceedsLimit, StoreUnavailable
+from tidegate.limits.ledger import Charge as LimitCharge
+from tidegate.limits.ledger import Granted, Ledger, Need, NeverFits, Refused
+
+logger = logging.getLogger(__name__)
+
+_SETTLE_WAIT_S = 0.25
+"""How long the end of a request waits for its settlement, so that the same client's next
+request finds the books settled. A slow store must not hold the request any longer."""
+
+
+def new_owner() -> str:
+    """An id for the reservations of this process: 128 random bits, made once per boot."""
+    return secrets.token_hex(16)
+
+
+class Charge:
+    """What one request owes. It owes nothing until `commit`; then what `use` says it used.
+
+    A committed charge of which no usage is known stands at its estimate: it is never free.
+    """
+
+    __slots__ = ("_committed", "_input_tokens", "_output_tokens")
+
+    def __init__(self) -> None:
+        self._committed = False
+        self._input_tokens: int | None = None
+        self._output_tokens: int | None = None
+
+    def commit(self) -> None:
+        """From now on the request is settled, whatever ends it; before, it is released."""
+        self._committed = True
+
+    def use(self, *, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
+        """Set what was really used so far; a part not named keeps its value."""
+        if input_tokens is not None:
+            self._input_tokens = max(0, input_tokens)
+        if output_tokens is not None:
+            self._output_tokens = max(0, output_tokens)
+
+    @property
+    def committed(self) -> bool:
+        """Whether the end will be a settlement."""
+        return self._committed
+
+    @property
+    def used(self) -> Need | None:
+        """What a settlement would charge; None while one of the two parts is unknown."""
+        if self._input_tokens is None or self._output_tokens is None:
+            return None
+        return Need(self._input_tokens, self._output_tokens)
+
+
+class Charging:
+    """Reserves for requests and ends what was reserved. One per application.
+
+    `settled`, `released` and `unconfirmed` count ends. Unconfirmed: the store did not answer in
+    time; the ledger applies the end when it can, else the lease expires at its estimate.
+    """
+
+    def __init__(self, ledger: Ledger, owner: str) -> None:
+        self._ledger = ledger
+        self._owner = owner
+        self._ending: set[asyncio.Task[None]] = set()
+        self.settled = 0
+        self.released = 0
+        self.unconfirmed = 0
+
+    @property
+    def pending(self) -> int:
+        """Ends that the store has not confirmed yet."""
+        return len(self._ending)
+
+    def reserved(
+        self, request_id: str, charges: Sequence[LimitCharge], lease_s: float
+    ) -> "Reserved":
+        """A context that holds `charges` under the id `request_id` for at most `lease_s`.
+
+        Entering raises RateLimited, RequestExceedsLimit or StoreUnavailable, and then nothing
+        is reserved. Leaving ends the reservation exactly once. Without charges the store is
+        not asked at all.
+        """
+        if not charges:
+            return Reserved(None, None)
+        return Reserved(
+            partial(self._take, request_id, tuple(charges), lease_s),
+            partial(self._end, request_id),
+        )
+
+    async def drain(self, timeout_s: float) -> int:
+        """Wait until every end is confirmed; returns how many are not after `timeout_s`."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                while self._ending:
+                    await asyncio.wait(self._ending)
+        except TimeoutError:
+            logger.warning("settlements_unfinished", extra={"count": len(self._ending)})
+        return len(self._ending)
+
+    async def _take(self, request_id: str, charges: Sequence[LimitCharge], lease_s: float) -> None:
+        verdict = await self._ledger.reserve(request_id, self._owner, charges, lease_s=lease_s)
+        match verdict:
+            case Granted():
+                return
+            case Refused(limit=limit):
+                raise RateLimited(
+                    limit=limit.name,
+                    scope=limit.per,
+                    cap=limit.cap,
+                    used=verdict.used,
+                    requested=verdict.requested,
+                    retry_after_s=verdict.retry_after_s,
+                )
+            case NeverFits(limit=limit):
+                raise RequestExceedsLimit(
+                    limit=limit.name, cap=limit.cap, requested=verdict.requested
+                )
+            case _:
+                assert_never(verdict)
+
+    def _end(self, request_id: str, charge: Charge) -> asyncio.Task[None]:
+        """Start the one end of this reservation; the task is ours, not the request's."""
+        task = asyncio.get_running_loop().create_task(
+            self._settle(request_id, charge.used) if charge.committed else self._release(request_id)
+        )
+        self._ending.add(task)
+        task.add_done_callback(self._ending.discard)
+        return task
+
+    async def _settle(self, request_id: str, used: Need | None) -> None:
+        try:
+            await self._ledger.settle(request_id, self._owner, used)
+        except StoreUnavailable:
+            self._note_unconfirmed(request_id)
+        else:
+            self.settled += 1
+
+    async def _release(self, request_id: str) -> None:
+        try:
+            await self._ledger.release(request_id, self._owner)
+        except StoreUnavailable:
+            self._note_unconfirmed(request_id)
+        else:
+            self.released += 1
+
+    def _note_unconfirmed(self, request_id: str) -> None:
+        self.unconfirmed += 1
+        logger.warning("settlement_unconfirmed", extra={"request_id": request_id})
+
+
+class Reserved:
+    """The context of `Charging.reserved`; made there only, entered once."""
+
+    __slots__ = ("_charge", "_end", "_take")
+
+    def __init__(
+        self,
+        take: Callable[[], Awaitable[None]] | None,
+        end: Callable[[Charge], asyncio.Task[None]] | None,
+    ) -> None:
+        self._take = take
+        self._end = end
+        self._charge = Charge()
+
+    async def __aenter__(self) -> Charge:
+        if self._take is not None:
+            await self._take()
+        return self._charge
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._end is not None:
+            # Not wait_for: it would cancel the settlement along with us, or at the time-out.
+            await asyncio.wait((self._end(self._charge),), timeout=_SETTLE_WAIT_S)
+
+
+__all__ = ["Charge", "Charging", "Reserved", "new_owner"]

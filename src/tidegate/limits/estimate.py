@@ -1,0 +1,173 @@
+"""How many tokens may this request cost?
+
+Lives here: a guess by character classes, made before the call and corrected by what the
+provider reports after it. Does not live here: any vocabulary (exact counting needs one, and a
+download at run time is out of the question), what a limit does with the number (ledger).
+
+Token counts of one class of text lie close together, those of two classes do not: prose takes
+4.2 letters for a token, digits 2.4, the punctuation of JSON and code 1.7, unbroken runs such as
+base64 1.5 bytes; outside ASCII a character takes about 0.75 tokens. Nothing here raises,
+whatever the body holds: a request of odd shape is for the provider to refuse.
+"""
+
+import math
+import re
+import string
+from collections.abc import Iterator, Mapping
+
+from tidegate.limits.ledger import MAX_AMOUNT, Need
+
+DEFAULT_OUTPUT_TOKENS = 1024
+"""Reserved for an answer whose length the caller did not bound."""
+
+SAFETY = 1.1
+"""Estimates are raised by this factor: the settlement gives back what was too much."""
+
+MESSAGE_TOKENS = 4
+"""What a message costs besides its text: its role and its frame."""
+
+MEDIA_TOKENS = 1000
+"""An image, sound or file, before its size counts; providers bill none by its base64 text."""
+
+_LETTERS = (string.ascii_letters + string.whitespace).encode()
+_DIGITS = string.digits.encode()
+_DENSE = re.compile(rb"[A-Za-z0-9+/=]{24,}")
+_METER_CHARS = 4096
+
+_OUTPUT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+_CHOICE_FIELDS = ("n", "best_of")
+# Names and settings: no model reads them.
+_NOT_PROMPT = frozenset(
+    {"logit_bias", "metadata", "model", "prompt_cache_key", "safety_identifier", "user"}
+)
+# In a definition the model reads the field names as well; in a message they are the frame.
+_DEFINITIONS = frozenset({"functions", "response_format", "tools"})
+_FRAME = frozenset({"role", "type"})
+_MEDIA = frozenset({"data", "file_data", "image_url", "url"})
+
+
+def estimate_request(
+    body: Mapping[str, object], *, default_output_tokens: int = DEFAULT_OUTPUT_TOKENS
+) -> Need:
+    """What the chat completion `body` may cost: prompt (with tools and system text) and answer.
+
+    The answer is the larger of the two limits the caller may give, for each of its `n`
+    choices; `default_output_tokens` each, marked as our guess, if there is none. Never raises;
+    no figure exceeds MAX_AMOUNT. Cost: one pass over the strings of the body.
+    """
+    choices = max(1, *(_whole(body.get(field)) for field in _CHOICE_FIELDS))
+    most = max(_whole(body.get(field)) for field in _OUTPUT_FIELDS)
+    each = most or default_output_tokens
+    return Need(
+        input_tokens=_prompt_tokens(body),
+        output_tokens=min(each * choices, MAX_AMOUNT),
+        output_is_default=most == 0,
+    )
+
+
+def estimate_text(text: str) -> int:
+    """About how many tokens `text` is, on the safe side; 0 for the empty string only."""
+    return math.ceil(_weigh(text) * SAFETY)
+
+
+class TextMeter:
+    """Counts a text that comes in pieces, holding at most a few thousand characters of it."""
+
+    __slots__ = ("_chars", "_held", "_weight")
+
+    def __init__(self) -> None:
+        self._held: list[str] = []
+        self._chars = 0
+        self._weight = 0.0
+
+    def add(self, text: str) -> None:
+        """Count `text` in. Pieces are joined before they are weighed: cuts change nothing."""
+        self._held.append(text)
+        self._chars += len(text)
+        if self._chars >= _METER_CHARS:
+            self._weigh_held()
+
+    @property
+    def tokens(self) -> int:
+        """Tokens so far, without a safety factor: this is a count, not a reservation."""
+        if self._chars:
+            self._weigh_held()
+        return math.ceil(self._weight)
+
+    def _weigh_held(self) -> None:
+        self._weight += _weigh("".join(self._held))
+        self._held.clear()
+        self._chars = 0
+
+
+def _weigh(text: str) -> float:
+    plain = text.encode("ascii", "ignore")
+    weight = (len(text) - len(plain)) * 0.75
+    if len(plain) >= 24:
+        loose = _DENSE.sub(b"", plain)
+        weight += (len(plain) - len(loose)) / 1.5
+        plain = loose
+    no_letters = plain.translate(None, _LETTERS)
+    others = no_letters.translate(None, _DIGITS)
+    weight += (len(plain) - len(no_letters)) / 4.2
+    weight += (len(no_letters) - len(others)) / 2.4
+    return weight + len(others) / 1.7
+
+
+def _prompt_tokens(body: Mapping[str, object]) -> int:
+    weight, extra = 0.0, 0
+    for field, value in body.items():
+        if field in _NOT_PROMPT:
+            continue
+        if field == "messages" and isinstance(value, list):
+            extra += MESSAGE_TOKENS * len(value)
+        for key, text in _texts(value, with_keys=field in _DEFINITIONS):
+            if key in _MEDIA and (len(text) > 512 or text.startswith(("data:", "http"))):
+                extra += MEDIA_TOKENS + len(text) // 2000
+            elif key not in _FRAME or field in _DEFINITIONS:
+                weight += _weigh(text)
+    return min(math.ceil(weight * SAFETY) + extra, MAX_AMOUNT)
+
+
+def _texts(value: object, *, with_keys: bool) -> Iterator[tuple[str, str]]:
+    """Every string below `value` with the key it stands under; no recursion, so no depth limit."""
+    waiting: list[tuple[str, object]] = [("", value)]
+    while waiting:
+        key, one = waiting.pop()
+        if isinstance(one, str):
+            yield key, one
+        elif isinstance(one, Mapping):
+            waiting.extend((str(name), inner) for name, inner in one.items())
+            if with_keys:
+                # A name costs its own tokens and the punctuation around it.
+                yield "", ": ".join(str(name) for name in one)
+        elif isinstance(one, list | tuple):
+            waiting.extend((key, inner) for inner in one)
+
+
+def _whole(value: object) -> int:
+    """A positive number of tokens or choices, however it is written; 0 for anything else.
+
+    A provider may read "4096" or 4096.0 as 4096, so those must not pass as unbounded.
+    """
+    if isinstance(value, bool):
+        return 0
+    if isinstance(value, str):
+        value = value.strip()
+        if not value.isascii() or not value.isdigit():
+            return 0
+        value = int(value[:20])
+    if isinstance(value, float):
+        value = int(value) if math.isfinite(value) else 0
+    return max(0, min(value, MAX_AMOUNT)) if isinstance(value, int) else 0
+
+
+__all__ = [
+    "DEFAULT_OUTPUT_TOKENS",
+    "MEDIA_TOKENS",
+    "MESSAGE_TOKENS",
+    "SAFETY",
+    "TextMeter",
+    "estimate_request",
+    "estimate_text",
+]
