@@ -1,0 +1,95 @@
+"""Which tools exist, and who may call them?
+
+Lives here: the MCP part: servers and rules.
+"""
+
+from typing import Literal
+
+from pydantic import Field
+
+from tidegate.config.sections.redaction import Redaction
+from tidegate.config.shapes import (
+    AnyGlob,
+    Glob,
+    HeaderValue,
+    HttpUrl,
+    Name,
+    Section,
+    Token,
+    UrlPath,
+    Who,
+)
+
+
+class McpServer(Section):
+    """One MCP server behind the gateway: by address, or as a command over stdio."""
+
+    url: HttpUrl | None = Field(default=None, description="Address of its MCP endpoint.")
+    credential: Token | None = Field(
+        default=None,
+        description="Our own bearer token for it; a caller's token is never forwarded.",
+    )
+    command: tuple[str, ...] = Field(default=(), description="Program and arguments, for stdio.")
+    env: dict[str, HeaderValue] = Field(
+        default_factory=dict, description="Environment of the command; nothing else is inherited."
+    )
+    cwd: str | None = Field(default=None, min_length=1, description="Directory of the command.")
+    pin: Literal["off", "warn", "block"] = Field(
+        default="warn", description="What happens when a tool definition changes."
+    )
+    redaction: Redaction = Field(
+        default_factory=Redaction, description="Overrides of `redaction` for this server."
+    )
+
+
+class Allow(Section):
+    """What an allow rule covers; a part that is missing covers everything of its kind."""
+
+    roles: tuple[Glob, ...] | None = Field(
+        default=None, min_length=1, description="Patterns of roles."
+    )
+    tenants: tuple[Glob, ...] | None = Field(
+        default=None, min_length=1, description="... of tenants."
+    )
+    servers: tuple[Glob, ...] | None = Field(
+        default=None, min_length=1, description="... of servers."
+    )
+    tools: tuple[AnyGlob, ...] | None = Field(default=None, description="... of tool names.")
+    resources: tuple[AnyGlob, ...] | None = Field(default=None, description="... of resource URIs.")
+    prompts: tuple[AnyGlob, ...] | None = Field(default=None, description="... of prompt names.")
+    when: tuple[str, ...] = Field(
+        default=(), description="Conditions on arguments, all of which must hold: amount <= 500"
+    )
+
+
+class Deny(Allow):
+    """What a deny rule covers, and whom it spares."""
+
+    unless_roles: tuple[Who, ...] = Field(
+        default=(), description="Callers with one of these are spared."
+    )
+
+
+class Rule(Section):
+    """One rule: either `allow` or `deny`. Order does not matter; deny beats allow."""
+
+    allow: Allow | None = Field(default=None, description="Let matching messages pass.")
+    deny: Deny | None = Field(default=None, description="Refuse matching messages.")
+
+
+class Mcp(Section):
+    """The MCP gateway."""
+
+    path: UrlPath = Field(default="/mcp", description="Where clients find it.")
+    errors: Literal["brief", "spec"] = Field(
+        default="brief", description="Form of denials and errors."
+    )
+    hide_denied: Literal["off", "list", "full"] = Field(
+        default="full",
+        description="Denied names: shown, left out of lists, or answered like unknown ones.",
+    )
+    servers: dict[Name, McpServer] = Field(default_factory=dict, description="MCP servers by name.")
+    rules: tuple[Rule, ...] = Field(default=(), description="Nothing matching means denied.")
+    rules_dir: str | None = Field(
+        default=None, min_length=1, description="Directory with one rule file a tenant."
+    )

@@ -1,0 +1,224 @@
+"""Which values may a key of the file take?
+
+Lives here: the annotated types that the sections share, and the words for a value outside
+them. Does not live here: which keys exist (sections), what ties keys together (checks).
+"""
+
+import re
+from typing import Annotated, NoReturn
+from urllib.parse import SplitResult, urlsplit
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic_core import PydanticCustomError
+
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
+_WHO = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@:/+-]{0,127}")
+_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|[0-9a-fA-F:.]{2,45}")
+_HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
+_HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
+_TOKEN = re.compile(r"[\x21-\x7e]+")
+_SHA256 = re.compile(r"[0-9a-f]{64}")
+_GLOB_WHO = re.compile(r"[A-Za-z0-9_.@:/+*?-]{1,128}")
+_GLOB_ANY = re.compile(r"[\x21-\x7e]{1,512}")
+# Written by the gateway or by its HTTP client, never by the operator.
+_OWN_HEADERS = frozenset(
+    {
+        "accept-encoding",
+        "connection",
+        "content-encoding",
+        "content-length",
+        "expect",
+        "host",
+        "keep-alive",
+        "proxy-authorization",
+        "proxy-connection",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+    }
+)
+
+
+class Section(BaseModel):
+    """A mapping of the file: frozen, no unknown keys, no silent conversion of types."""
+
+    model_config = ConfigDict(
+        frozen=True, extra="forbid", strict=True, allow_inf_nan=False, hide_input_in_errors=True
+    )
+
+
+def refuse(wrong: str, right: str) -> NoReturn:
+    """Stop the validation of one value with these words."""
+    raise PydanticCustomError("refused", "{wrong}", {"wrong": wrong, "right": right})
+
+
+def _name(text: str) -> str:
+    if not _NAME.fullmatch(text):
+        refuse(
+            "not usable as a name",
+            "letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit",
+        )
+    return text
+
+
+def _who(text: str) -> str:
+    if not _WHO.fullmatch(text):
+        refuse(
+            "not usable as a name",
+            "letters, digits and any of _ . @ : / + -, at most 128, without spaces or '*'",
+        )
+    return text
+
+
+def _glob(text: str) -> str:
+    if not _GLOB_WHO.fullmatch(text):
+        _refuse_glob(text, "letters, digits and any of _ . @ : / + -")
+    return _no_double_star(text)
+
+
+def _any_glob(text: str) -> str:
+    if not _GLOB_ANY.fullmatch(text) or "[" in text or "{" in text:
+        _refuse_glob(text, "printable characters without spaces")
+    return _no_double_star(text)
+
+
+def _refuse_glob(text: str, plain: str) -> NoReturn:
+    if not text:
+        refuse("an empty pattern matches nothing", 'remove it, or write "*" to match everything')
+    if "[" in text or "{" in text:
+        refuse(
+            "patterns know no [...] and no {...}",
+            "list each pattern: '*' stands for any characters, '?' for one",
+        )
+    refuse("not usable as a pattern", f"{plain}; '*' stands for any characters, '?' for one")
+
+
+def _no_double_star(text: str) -> str:
+    if "**" in text:
+        refuse("'**' means the same as '*' here", "write a single '*'")
+    return text
+
+
+def _host(text: str) -> str:
+    if not _HOST.fullmatch(text):
+        refuse("not a host name or address", "such as 127.0.0.1, ::1 or gateway.example")
+    return text
+
+
+def split_url(text: str) -> SplitResult | None:
+    """The parts of an absolute URL with a host and a port in range; None for anything else."""
+    try:
+        parts = urlsplit(text)
+        usable = bool(parts.hostname) and (parts.port is None or parts.port > 0)
+    except ValueError:
+        return None
+    return parts if usable and _TOKEN.fullmatch(text) else None
+
+
+def _http_url(text: str) -> str:
+    parts = split_url(text)
+    if parts is None or parts.scheme not in ("http", "https"):
+        refuse("not an HTTP address", "such as https://api.example/v1")
+    if parts.username is not None:
+        refuse("holds a user or password", "keep them out of the address: use a credential key")
+    if parts.fragment or text.endswith("#"):
+        refuse("holds a fragment (#...)", "remove it: no server ever sees it")
+    return text
+
+
+def _base_url(text: str) -> str:
+    _http_url(text)
+    if "?" in text:
+        refuse("holds a query (?...)", "write the parameters under `query`")
+    if text.rstrip("/").endswith("/chat/completions"):
+        refuse("ends with /chat/completions", "stop before it: the gateway adds that part itself")
+    return text
+
+
+def _proxy_url(text: str) -> str:
+    parts = split_url(text)
+    if parts is None or parts.scheme not in ("http", "https"):
+        refuse("not the address of an HTTP proxy", "such as http://proxy.example:3128")
+    return text
+
+
+def _jwks_url(text: str) -> str:
+    _http_url(text)
+    parts = split_url(text)
+    loopback = parts is not None and parts.hostname in ("127.0.0.1", "::1", "localhost")
+    if not loopback and not text.startswith("https://"):
+        refuse("would fetch signing keys in clear text", "use https, or http on loopback only")
+    return text
+
+
+def _origin(text: str) -> str:
+    parts = split_url(text)
+    if parts is None or parts.scheme not in ("http", "https") or parts.path or "?" in text:
+        refuse("not an origin", "scheme, host and port only, such as https://app.example")
+    return text
+
+
+def _path(text: str) -> str:
+    if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text):
+        refuse("not a path", "begin with / and do not end with it, such as /mcp")
+    if text.startswith(("/v1", "/healthz", "/readyz", "/metrics")):
+        refuse("this path already serves something else", "choose another one, such as /mcp")
+    return text
+
+
+def _header_name(text: str) -> str:
+    if not _HEADER_NAME.fullmatch(text):
+        refuse("not a header name", "letters, digits and '-', such as X-Project")
+    if text.lower() in _OWN_HEADERS:
+        refuse("this header is written by the gateway itself", "remove it")
+    if text.lower() == "authorization":
+        refuse("this header carries the credential", "put the key under `credentials`")
+    return text
+
+
+def _header_value(value: SecretStr) -> SecretStr:
+    if not _HEADER_VALUE.fullmatch(value.get_secret_value()):
+        refuse("holds characters that no header can carry", "printable ASCII on one line")
+    return value
+
+
+def _token(value: SecretStr) -> SecretStr:
+    if not _TOKEN.fullmatch(value.get_secret_value()):
+        refuse(
+            "holds spaces, line breaks or characters outside ASCII, or nothing at all",
+            "printable ASCII without spaces: it travels in a header",
+        )
+    return value
+
+
+def _sha256(text: str) -> str:
+    if not _SHA256.fullmatch(text.lower()):
+        refuse("not a SHA-256", "64 hex digits, as printed by `tidegate keys new`")
+    return text.lower()
+
+
+Name = Annotated[str, AfterValidator(_name)]
+Who = Annotated[str, AfterValidator(_who)]
+Glob = Annotated[str, AfterValidator(_glob)]
+AnyGlob = Annotated[str, AfterValidator(_any_glob)]
+Host = Annotated[str, AfterValidator(_host)]
+HttpUrl = Annotated[str, AfterValidator(_http_url)]
+BaseUrl = Annotated[str, AfterValidator(_base_url)]
+ProxyUrl = Annotated[str, AfterValidator(_proxy_url)]
+JwksUrl = Annotated[str, AfterValidator(_jwks_url)]
+Origin = Annotated[str, AfterValidator(_origin)]
+UrlPath = Annotated[str, AfterValidator(_path)]
+HeaderName = Annotated[str, AfterValidator(_header_name)]
+HeaderValue = Annotated[SecretStr, AfterValidator(_header_value)]
+Token = Annotated[SecretStr, AfterValidator(_token)]
+Sha256 = Annotated[str, AfterValidator(_sha256)]
+
+Port = Annotated[int, Field(ge=0, le=65535)]
+# The upper bounds catch milliseconds written where seconds are wanted.
+Seconds = Annotated[float, Field(gt=0, le=86_400)]
+SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]
+Count = Annotated[int, Field(ge=1, le=1_000_000)]
+Bytes = Annotated[int, Field(ge=1024, le=17_179_869_184)]
+Cap = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
+Amount = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
