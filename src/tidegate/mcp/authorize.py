@@ -1,0 +1,253 @@
+"""May this principal send this message?
+
+Lives here: the one decision over calls, lists, resources, prompts, completions, subscriptions
+and tasks, and the table of methods behind it. Nothing matching denies, a deny beats an allow,
+the order of rules is irrelevant. Does not live here: what a rule means (rules), what a denied
+client is told (denials), who forwards what was allowed (gateway.tool_traffic).
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Final
+
+from tidegate.jsonrpc import Call, Request
+from tidegate.mcp.patterns import canonical_uri, is_invisible
+from tidegate.mcp.rules import CompiledRule, Kind, RuleSet
+from tidegate.policy import Allow, Decision, Deny, Principal
+
+OPEN: Final = "open"
+"""The rule of what every authenticated principal may send."""
+DEFAULT: Final = "default"
+"""The rule that denies what no rule allows."""
+METHODS: Final = "methods"
+"""The rule that refuses what the table of methods does not know or cannot read."""
+
+UNKNOWN_METHOD: Final = "unknown_method"
+INVALID_PARAMS: Final = "invalid_params"
+UNKNOWN_TASK: Final = "unknown_task"
+NOTHING_ALLOWED: Final = "nothing_allowed"
+ODD_NAME: Final = "odd_name"
+DENIED: Final = "denied"
+NO_RULE: Final = "no_rule"
+
+_TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NOTIFICATION: Final = re.compile(r"notifications(?:/[A-Za-z_]{1,64}){1,4}")
+_MAX_NAME_CHARS: Final = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Subject:
+    """What a message asks for: a tool, prompt or resource by its name or URI.
+
+    `template`: the name is a URI template and stands for every resource it can make.
+    """
+
+    kind: Kind
+    name: str
+    template: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """Who asks for what, where; `arguments` is None when they are not known yet."""
+
+    principal: Principal
+    rules: RuleSet
+    server: str
+
+
+def authorize(
+    message: Call,
+    principal: Principal,
+    rules: RuleSet,
+    *,
+    server: str = "",
+    task_tool: str | None = None,
+) -> Decision:
+    """Allow or Deny, from the message alone: no header, address or session takes part.
+
+    `server` is the configured name of the upstream. `task_tool` is the tool that began the task
+    a tasks/* message refers to, if this principal began it; None denies. Pure and total. Cost:
+    the number of rules that concern the principal, times the roles of the configuration for a
+    denial.
+    """
+    question = _Question(principal, rules, server)
+    if message.method in _OPEN or _is_open_notification(message):
+        return Allow(OPEN)
+    if message.method in LISTED_KIND:
+        return _list(question, LISTED_KIND[message.method])
+    if message.method in _TASKS:
+        return _task(question, message, task_tool)
+    if message.method not in _SUBJECTS:
+        return Deny(METHODS, UNKNOWN_METHOD)
+    subject = subject_of(message)
+    if subject is None:
+        return Deny(METHODS, INVALID_PARAMS)
+    params = message.params or {}
+    arguments = params.get("arguments", {})
+    if not isinstance(arguments, dict):
+        return Deny(METHODS, INVALID_PARAMS)
+    return _decide(question, subject, arguments)
+
+
+def subject_of(message: Call) -> Subject | None:
+    """What the message asks for; None if its method names nothing or its params do not fit."""
+    find = _SUBJECTS.get(message.method)
+    return None if find is None else find(message.params or {})
+
+
+def is_visible(
+    kind: Kind, name: str, principal: Principal, rules: RuleSet, *, server: str = ""
+) -> bool:
+    """Whether the thing belongs into a list: whether some call of it would be allowed.
+
+    A resource template (a name with a brace) is visible if some resource of it may be read.
+    """
+    return isinstance(
+        _decide(_Question(principal, rules, server), Subject(kind, name), None), Allow
+    )
+
+
+def _is_open_notification(message: Call) -> bool:
+    # They run nothing and name nothing, so unknown ones pass like the rest of the protocol.
+    if isinstance(message, Request):
+        return False
+    return _NOTIFICATION.fullmatch(message.method) is not None
+
+
+def _list(question: _Question, kind: Kind) -> Decision:
+    """A list is open to whoever may use something of its kind at this server."""
+    for rule in question.rules.allows:
+        if rule.speaks_of(kind) and rule.concerns(question.principal, question.server):
+            return Allow(rule.rule.id)
+    return Deny(DEFAULT, NOTHING_ALLOWED)
+
+
+def _task(question: _Question, message: Call, task_tool: str | None) -> Decision:
+    """A task follows the tool that began it."""
+    if not isinstance((message.params or {}).get("taskId"), str):
+        return Deny(METHODS, INVALID_PARAMS)
+    if task_tool is None:
+        return Deny(METHODS, UNKNOWN_TASK)
+    decision = _decide(question, Subject("tools", task_tool), None)
+    return decision if isinstance(decision, Allow) else Deny(decision.rule, UNKNOWN_TASK)
+
+
+def _decide(
+    question: _Question, subject: Subject, arguments: Mapping[str, object] | None
+) -> Decision:
+    if _is_odd(subject):
+        return Deny(METHODS, ODD_NAME)
+    verdict = _verdict(question, subject, arguments)
+    if isinstance(verdict, Allow):
+        return verdict
+    return replace(verdict, required_role=_required_role(question, subject, arguments))
+
+
+def _verdict(
+    question: _Question, subject: Subject, arguments: Mapping[str, object] | None
+) -> Decision:
+    def applies(rule: CompiledRule) -> bool:
+        named = rule.names_some_of if subject.template else partial(rule.names, subject.kind)
+        return (
+            named(subject.name)
+            and rule.concerns(question.principal, question.server)
+            and rule.condition_holds(arguments)
+        )
+
+    for rule in question.rules.denies:
+        if applies(rule):
+            return Deny(rule.rule.id, DENIED)
+    for rule in question.rules.allows:
+        if applies(rule):
+            return Allow(rule.rule.id)
+    return Deny(DEFAULT, NO_RULE)
+
+
+def _required_role(
+    question: _Question, subject: Subject, arguments: Mapping[str, object] | None
+) -> str | None:
+    """The first role, in configuration order, with which the same call would be allowed."""
+    for role in question.rules.roles:
+        stand_in = replace(question, principal=replace(question.principal, roles=(role,)))
+        if isinstance(_verdict(stand_in, subject, arguments), Allow):
+            return role
+    return None
+
+
+def _is_odd(subject: Subject) -> bool:
+    """Whether the name itself is refused, whoever asks for it."""
+    name = subject.name
+    if subject.kind == "tools":
+        return _TOOL_NAME.fullmatch(name) is None
+    if subject.kind == "resources":
+        return canonical_uri(name) is None
+    blank = name.strip() != name or any(c != " " and is_invisible(c) for c in name)
+    return blank or not 0 < len(name) <= _MAX_NAME_CHARS
+
+
+def _named(kind: Kind, member: str) -> Callable[[Mapping[str, object]], Subject | None]:
+    def find(params: Mapping[str, object]) -> Subject | None:
+        name = params.get(member)
+        return Subject(kind, name) if isinstance(name, str) else None
+
+    return find
+
+
+def _referred(params: Mapping[str, object]) -> Subject | None:
+    """What a completion completes: a prompt by name, or a resource by URI or template."""
+    ref = params.get("ref")
+    if not isinstance(ref, dict):
+        return None
+    if ref.get("type") == "ref/prompt":
+        return _named("prompts", "name")(ref)
+    uri = ref.get("uri")
+    if ref.get("type") == "ref/resource" and isinstance(uri, str):
+        return Subject("resources", uri, template="{" in uri)
+    return None
+
+
+_OPEN: Final = frozenset(
+    {"initialize", "ping", "server/discover", "logging/setLevel", "subscriptions/listen"}
+)
+"""Narrowed rather than denied: subscriptions/listen loses the URIs it may not name (listing)."""
+
+LISTED_KIND: Final[Mapping[str, Kind]] = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resources",
+    "tasks/list": "tools",
+}
+"""Methods whose answer is a list, and what is in it."""
+
+_TASKS: Final = frozenset({"tasks/get", "tasks/result", "tasks/update", "tasks/cancel"})
+
+_SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, object]], Subject | None]]] = {
+    "tools/call": _named("tools", "name"),
+    "prompts/get": _named("prompts", "name"),
+    "resources/read": _named("resources", "uri"),
+    "resources/subscribe": _named("resources", "uri"),
+    "resources/unsubscribe": _named("resources", "uri"),
+    "completion/complete": _referred,
+}
+
+__all__ = [
+    "DEFAULT",
+    "DENIED",
+    "INVALID_PARAMS",
+    "LISTED_KIND",
+    "METHODS",
+    "NOTHING_ALLOWED",
+    "NO_RULE",
+    "ODD_NAME",
+    "OPEN",
+    "UNKNOWN_METHOD",
+    "UNKNOWN_TASK",
+    "Subject",
+    "authorize",
+    "is_visible",
+    "subject_of",
+]

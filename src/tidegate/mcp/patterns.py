@@ -1,0 +1,244 @@
+"""Which names does this pattern mean, and is it safe to run?
+
+Lives here: globs, the folding that deny rules apply to names, the canonical form of a resource
+URI, and the check that keeps an operator's regular expression from taking for ever. Does not
+live here: what a rule is made of (rules), who may do what (authorize).
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+from urllib.parse import unquote
+
+MAX_VALUE_CHARS: Final = 1024
+_MAX_URI_CHARS: Final = 2048
+_MAX_STEPS: Final = 1 << 20
+_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
+# Letters and marks that are drawn as nothing: Hangul fillers, the combining grapheme joiner,
+# Khmer inherent vowels, the Braille blank, variation selectors.
+_BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800") | frozenset(
+    map(chr, range(0xFE00, 0xFE10))
+)
+_URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//[^/?#]*)?([^?#]*)([?#].*)?")
+_ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+
+
+class UnsafePattern(ValueError):
+    """The pattern is broken or could take too long; `str()` says why, in our own words."""
+
+
+def glob(pattern: str) -> Callable[[str], bool]:
+    """A test for the whole of a text: `*` is any run of characters, `?` is one.
+
+    Everything else stands for itself. Cost of a test: linear in the text for each star.
+    """
+    if pattern == "*":
+        return lambda _text: True
+    parts = [re.escape(part).replace(r"\?", ".") for part in re.split(r"\*+", pattern)]
+    if len(parts) == 1:
+        compiled = re.compile(parts[0], re.DOTALL)
+    else:
+        # Atomic: the leftmost place for a literal is as good as any, so a star never gives back.
+        middle = "".join(f"(?>.*?{part})" for part in parts[1:-1])
+        compiled = re.compile(f"{parts[0]}{middle}.*{parts[-1]}", re.DOTALL)
+    return lambda text: compiled.fullmatch(text) is not None
+
+
+def literal_prefix(pattern: str) -> str:
+    """What every text that matches the glob begins with."""
+    return re.split(r"[*?]", pattern, maxsplit=1)[0]
+
+
+def fold(text: str) -> str:
+    """`text` as a careless reader may take it: NFKC, case folded, without invisible characters."""
+    if text.isascii():
+        return "".join(c for c in text.lower() if "!" <= c <= "~")
+    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+    return "".join(c for c in folded if not is_invisible(c))
+
+
+def is_invisible(character: str) -> bool:
+    """Whether it is drawn as nothing or as a blank, or is no character at all."""
+    return character in _BLANK or unicodedata.category(character) in _INVISIBLE
+
+
+def canonical_uri(uri: str) -> str | None:
+    """`uri` in the one spelling that rules compare; None if it must not be forwarded.
+
+    Scheme and authority in lower case, percent escapes decoded. Refused: no scheme, a scheme or
+    authority outside of ASCII, blanks, invisible characters and backslashes (a blank may be
+    written %20), broken or doubled escapes, and dot segments, escaped ones too: no honest client
+    sends them, and servers disagree about what they mean. Source: RFC 3986 section 6.2.
+    """
+    match = _URI.fullmatch(uri)
+    if match is None or len(uri) > _MAX_URI_CHARS or any(map(is_invisible, uri)):
+        return None
+    if uri.count("%") != len(_ESCAPE.findall(uri)):
+        return None
+    scheme, authority, path, rest = match.groups(default="")
+    try:
+        plain_path, plain_rest = unquote(path, errors="strict"), unquote(rest, errors="strict")
+    except UnicodeDecodeError:
+        return None
+    plain = f"{scheme.lower()}:{authority.lower()}{plain_path}{plain_rest}"
+    if "\\" in plain or _ESCAPE.search(plain) or any(c != " " and is_invisible(c) for c in plain):
+        return None
+    if not (scheme + authority).isascii() or {".", ".."} & set(plain_path.split("/")):
+        return None
+    return plain
+
+
+def compile_pattern(pattern: str) -> re.Pattern[str]:
+    """`pattern` for use with fullmatch on texts of at most MAX_VALUE_CHARS characters.
+
+    A subset: literals, classes, `.`, groups, alternatives, `? * + {m,n}`, and the escapes d D w
+    W s S n t and of punctuation (ASCII meaning). Raises UnsafePattern for anything else, for a
+    repeat of what holds a repeat or alternatives, and when the repeats together could need more
+    than a million steps.
+    """
+    scanner = _Scanner(pattern)
+    shape = scanner.alternatives()
+    if not scanner.at_end:
+        raise UnsafePattern("a closing bracket without an opening one")
+    if shape.steps > _MAX_STEPS:
+        raise UnsafePattern("the repeats together could take too long")
+    try:
+        return re.compile(pattern, re.ASCII)
+    except (re.error, OverflowError) as error:
+        raise UnsafePattern("not a regular expression") from error
+
+
+@dataclass(frozen=True, slots=True)
+class _Shape:
+    """How many ways a part can match at one place, and whether a repeat of it is dangerous."""
+
+    steps: int = 1
+    loose: bool = False
+
+
+class _Scanner:
+    """Reads the subset by recursive descent; nothing is executed."""
+
+    def __init__(self, pattern: str) -> None:
+        if len(pattern) > MAX_VALUE_CHARS:
+            raise UnsafePattern("longer than 1024 characters")
+        self._text = pattern
+        self._at = 0
+        self._depth = 0
+
+    @property
+    def at_end(self) -> bool:
+        return self._at >= len(self._text)
+
+    def alternatives(self) -> _Shape:
+        shapes = [self._sequence()]
+        while self._take("|"):
+            shapes.append(self._sequence())
+        if len(shapes) == 1:
+            return shapes[0]
+        return _Shape(sum(shape.steps for shape in shapes), loose=True)
+
+    def _sequence(self) -> _Shape:
+        steps, loose = 1, False
+        while not self.at_end and self._peek() not in "|)":
+            part = self._repeat(self._atom())
+            steps, loose = min(steps * part.steps, _MAX_STEPS + 1), loose or part.loose
+        return _Shape(steps, loose)
+
+    def _atom(self) -> _Shape:
+        character = self._next()
+        if character in "?*+{":
+            raise UnsafePattern("a repeat of nothing")
+        if character == "(":
+            return self._group()
+        if character == "[":
+            self._class()
+        elif character == "\\":
+            self._escape()
+        return _Shape()
+
+    def _group(self) -> _Shape:
+        if self._take("?") and not self._take(":"):
+            raise UnsafePattern("look-around, flags and named groups are not allowed")
+        self._depth += 1
+        if self._depth > 16:
+            raise UnsafePattern("groups nested too deeply")
+        shape = self.alternatives()
+        self._depth -= 1
+        if not self._take(")"):
+            raise UnsafePattern("an opening bracket without a closing one")
+        return shape
+
+    def _class(self) -> None:
+        self._take("^")
+        self._take("]")
+        while self._peek() != "]":
+            character = self._next()
+            if character == "\\":
+                self._escape()
+            elif character == "[":
+                raise UnsafePattern("write an opening square bracket in a class as \\[")
+        self._next()
+
+    def _escape(self) -> None:
+        character = self._next()
+        if character.isalnum() and character not in "dDwWsSnt":
+            raise UnsafePattern("this escape is not allowed")
+
+    def _repeat(self, part: _Shape) -> _Shape:
+        match = _REPEAT.match(self._text, self._at)
+        if match is None:
+            if self._peek() == "{":
+                raise UnsafePattern("write a literal brace as \\{")
+            return part
+        self._at = match.end()
+        low, high = _bounds(match)
+        if low == high <= 1:
+            return part
+        if part.loose:
+            raise UnsafePattern("a repeat of something that holds a repeat or alternatives")
+        if high < low:
+            raise UnsafePattern("the bounds of a repeat are the wrong way round")
+        return _Shape(high - low + 1, loose=True)
+
+    def _peek(self) -> str:
+        return self._text[self._at : self._at + 1]
+
+    def _next(self) -> str:
+        character = self._peek()
+        if not character:
+            raise UnsafePattern("it ends too early")
+        self._at += 1
+        return character
+
+    def _take(self, character: str) -> bool:
+        found = self._peek() == character
+        self._at += found
+        return found
+
+
+_REPEAT: Final = re.compile(r"(?:([?*+])|\{([0-9]{1,4})(?:(,)([0-9]{0,4}))?\})\??")
+
+
+def _bounds(match: re.Match[str]) -> tuple[int, int]:
+    sign, low, comma, high = match.groups()
+    if sign is not None:
+        return {"?": (0, 1), "*": (0, MAX_VALUE_CHARS), "+": (1, MAX_VALUE_CHARS)}[sign]
+    least = int(low)
+    if comma is None:
+        return least, least
+    return least, int(high) if high else max(least, MAX_VALUE_CHARS)
+
+
+__all__ = [
+    "MAX_VALUE_CHARS",
+    "UnsafePattern",
+    "canonical_uri",
+    "compile_pattern",
+    "fold",
+    "glob",
+    "is_invisible",
+    "literal_prefix",
+]

@@ -1,0 +1,267 @@
+"""Does this argument of a call satisfy this condition of a rule?
+
+Lives here: the small language of `when` (comparison, `in`, `startswith`, `matches`), compiled
+without eval, and its three-valued answers. Does not live here: which rule holds a condition and
+what follows from the answer (rules, authorize).
+"""
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from tidegate.mcp.patterns import MAX_VALUE_CHARS, UnsafePattern, compile_pattern, fold
+
+_MAX_CHOICES: Final = 1000
+_CONDITION: Final = re.compile(
+    r"\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)\s*"
+    r"(<=|>=|==|!=|<|>|(?<=\s)(?:in|startswith|matches)\b)\s*(.*?)\s*",
+    re.DOTALL,
+)
+_SCALAR: Final = re.compile(
+    r"'[^']*'|\"[^\"]*\"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null"
+)
+_HIDDEN_STEP: Final = re.compile(r"\\|\0|%(?:2[eEfF]|5[cC])")
+
+
+class BrokenCondition(ValueError):
+    """The condition cannot be compiled; `str()` says why, in our own words."""
+
+
+class _Absent(Enum):
+    ABSENT = "absent"
+
+
+_Test = Callable[[object], bool | None]
+
+
+@dataclass(frozen=True, slots=True)
+class Condition:
+    """One compiled condition. `text` is what the operator wrote; `operand` the path it reads."""
+
+    text: str
+    operand: str
+    _test: _Test
+    _careless: _Test
+
+    def allows(self, arguments: Mapping[str, object]) -> bool:
+        """Whether an allow rule may count it as met: only a certain yes."""
+        return self._answer(self._test, arguments) is True
+
+    def denies(self, arguments: Mapping[str, object]) -> bool:
+        """Whether a deny rule must count it as met: everything but a certain no.
+
+        Texts are compared exactly and as a careless reader would; one yes is enough.
+        """
+        exact = self._answer(self._test, arguments)
+        return exact is not False or self._answer(self._careless, arguments) is not False
+
+    def _answer(self, test: _Test, arguments: Mapping[str, object]) -> bool | None:
+        value = _look_up(arguments, self.operand)
+        if value is _Absent.ABSENT or (isinstance(value, str) and len(value) > MAX_VALUE_CHARS):
+            return None
+        return test(value)
+
+
+def compile_condition(text: str) -> Condition:
+    """`text` such as "amount <= 500", "region in ['eu', 'us']", "path startswith '/data/'".
+
+    The operand is a dotted path into the arguments. Texts stand in single or double quotes and
+    know no escapes. Raises BrokenCondition.
+    """
+    match = _CONDITION.fullmatch(text)
+    if match is None:
+        raise BrokenCondition(
+            "write: argument, one of < <= > >= == != in startswith matches, value"
+        )
+    operand, operator, literal = match.groups()
+    value = _literal(literal)
+    test, careless = _TESTS[operator](value)
+    return Condition(text, operand, test, careless)
+
+
+def _look_up(arguments: Mapping[str, object], path: str) -> object:
+    """The value at `path`; ABSENT also when a second member folds to the same name."""
+    node: object = arguments
+    for step in path.split("."):
+        if not isinstance(node, Mapping) or step not in node:
+            return _Absent.ABSENT
+        folded = fold(step)
+        if sum(1 for member in node if fold(member) == folded) > 1:
+            return _Absent.ABSENT
+        node = node[step]
+    return node
+
+
+def _literal(text: str) -> object:
+    if not text.startswith("["):
+        return _scalar(text)
+    if not text.endswith("]"):
+        raise BrokenCondition("the list has no end")
+    rest, values = text[1:-1].strip(), []
+    while rest:
+        match = _SCALAR.match(rest)
+        if match is None:
+            raise BrokenCondition("a list holds texts in quotes, numbers, true, false or null")
+        values.append(_scalar(match.group()))
+        rest = rest[match.end() :].lstrip()
+        if rest and not rest.startswith(","):
+            raise BrokenCondition("the values of a list are separated by commas")
+        rest = rest[1:].lstrip()
+    if not 0 < len(values) <= _MAX_CHOICES:
+        raise BrokenCondition("a list holds between 1 and 1000 values")
+    return values
+
+
+def _scalar(text: str) -> object:
+    if _SCALAR.fullmatch(text) is None:
+        raise BrokenCondition("the value must be a text in quotes, a number, true, false or null")
+    if text[0] in "'\"":
+        return text[1:-1]
+    value: object = json.loads(text)
+    return value
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _same(value: object, wanted: object) -> bool | None:
+    """Equality without coercion; None when the two are of different kinds."""
+    if _is_number(value) and _is_number(wanted):
+        return value == wanted
+    if type(value) is not type(wanted):
+        return None
+    return value == wanted
+
+
+def _folded(value: object) -> object:
+    return fold(value) if isinstance(value, str) else value
+
+
+def _in(wanted: object) -> tuple[_Test, _Test]:
+    if not isinstance(wanted, list):
+        raise BrokenCondition("`in` needs a list in square brackets")
+    careless = [_folded(choice) for choice in wanted]
+    return (
+        lambda value: _any(value, wanted),
+        lambda value: _any(_folded(value), careless),
+    )
+
+
+def _any(value: object, choices: list[object]) -> bool | None:
+    answers = [_same(value, choice) for choice in choices]
+    if True in answers:
+        return True
+    return False if False in answers else None
+
+
+def _equal(wanted: object) -> tuple[_Test, _Test]:
+    _no_list(wanted)
+    careless = _folded(wanted)
+    return lambda value: _same(value, wanted), lambda value: _same(_folded(value), careless)
+
+
+def _unequal(wanted: object) -> tuple[_Test, _Test]:
+    equal, careless = _equal(wanted)
+    return lambda value: _inverted(equal(value)), lambda value: _inverted(careless(value))
+
+
+def _inverted(answer: bool | None) -> bool | None:  # noqa: FBT001 - a value, not a switch
+    return None if answer is None else not answer
+
+
+def _no_list(wanted: object) -> None:
+    if isinstance(wanted, list):
+        raise BrokenCondition("a list goes with `in`")
+
+
+def _ordered(compare: Callable[[float, float], bool]) -> Callable[[object], tuple[_Test, _Test]]:
+    def build(wanted: object) -> tuple[_Test, _Test]:
+        if isinstance(wanted, bool) or not isinstance(wanted, int | float):
+            raise BrokenCondition("this comparison needs a number")
+
+        def test(value: object) -> bool | None:
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                return None
+            return compare(value, wanted)
+
+        return test, test
+
+    return build
+
+
+def _startswith(wanted: object) -> tuple[_Test, _Test]:
+    if not isinstance(wanted, str) or not wanted:
+        raise BrokenCondition("`startswith` needs a text in quotes")
+    is_path = "/" in wanted
+    prefix = _plain_path(wanted) if is_path else wanted
+    if prefix is None:
+        raise BrokenCondition("the prefix has steps upwards, escapes or backslashes")
+    folded_prefix = fold(prefix)
+
+    def plain(value: object) -> str | None:
+        if not isinstance(value, str):
+            return None
+        return _plain_path(value) if is_path else value
+
+    def test(value: object) -> bool | None:
+        text = plain(value)
+        return None if text is None else text.startswith(prefix)
+
+    def careless(value: object) -> bool | None:
+        text = plain(value)
+        return None if text is None else fold(text).startswith(folded_prefix)
+
+    return test, careless
+
+
+def _plain_path(path: str) -> str | None:
+    """`path` without empty and dot steps; None if it climbs above its start or hides a step."""
+    if _HIDDEN_STEP.search(path):
+        return None
+    steps: list[str] = []
+    for step in path.split("/"):
+        if step == "..":
+            if not steps:
+                return None
+            steps.pop()
+        elif step not in {"", "."}:
+            steps.append(step)
+    root = "/" if path.startswith("/") else ""
+    end = "/" if steps and path.endswith("/") else ""
+    return f"{root}{'/'.join(steps)}{end}"
+
+
+def _matches(wanted: object) -> tuple[_Test, _Test]:
+    if not isinstance(wanted, str):
+        raise BrokenCondition("`matches` needs a pattern in quotes")
+    try:
+        pattern = compile_pattern(wanted)
+    except UnsafePattern as error:
+        raise BrokenCondition(f"the pattern is not safe: {error}") from error
+
+    def test(value: object) -> bool | None:
+        return pattern.fullmatch(value) is not None if isinstance(value, str) else None
+
+    def careless(value: object) -> bool | None:
+        return pattern.fullmatch(fold(value)) is not None if isinstance(value, str) else None
+
+    return test, careless
+
+
+_TESTS: Final[Mapping[str, Callable[[object], tuple[_Test, _Test]]]] = {
+    "<": _ordered(lambda value, bound: value < bound),
+    "<=": _ordered(lambda value, bound: value <= bound),
+    ">": _ordered(lambda value, bound: value > bound),
+    ">=": _ordered(lambda value, bound: value >= bound),
+    "==": _equal,
+    "!=": _unequal,
+    "in": _in,
+    "startswith": _startswith,
+    "matches": _matches,
+}
+
+__all__ = ["BrokenCondition", "Condition", "compile_condition"]

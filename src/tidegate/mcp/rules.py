@@ -1,0 +1,153 @@
+"""What do the operator's rules mean?
+
+Lives here: one rule as a frozen value, its compiled form, and the set of all rules with the
+order of the roles they name. Does not live here: YAML and line numbers (config), the decision
+over a message (authorize), the language of conditions (predicates).
+"""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Literal
+
+from tidegate.mcp.patterns import canonical_uri, fold, glob, literal_prefix
+from tidegate.mcp.predicates import Condition
+from tidegate.policy import Principal
+
+Kind = Literal["tools", "prompts", "resources"]
+KINDS: Final[tuple[Kind, ...]] = ("tools", "prompts", "resources")
+_ANY: Final = ("*",)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule as it stands in the configuration; every tuple but `when` holds globs.
+
+    `id` names it in records, such as "mcp.rules[0]". `tools`, `resources` and `prompts`: None
+    means that the rule does not speak of that kind, unless all three are None, which means all
+    of them. `when` is compiled (predicates.compile_condition) and reads the arguments of tools
+    and prompts; all of it must hold. A rule does not touch principals that have one of
+    `unless_roles`.
+    """
+
+    id: str
+    effect: Literal["allow", "deny"]
+    roles: tuple[str, ...] = _ANY
+    unless_roles: tuple[str, ...] = ()
+    tenants: tuple[str, ...] = _ANY
+    servers: tuple[str, ...] = _ANY
+    tools: tuple[str, ...] | None = None
+    resources: tuple[str, ...] | None = None
+    prompts: tuple[str, ...] | None = None
+    when: tuple[Condition, ...] = ()
+
+    def patterns(self, kind: Kind) -> tuple[str, ...]:
+        """The globs for names of `kind`; empty if the rule does not speak of it."""
+        named: Mapping[Kind, tuple[str, ...] | None] = {
+            "tools": self.tools,
+            "prompts": self.prompts,
+            "resources": self.resources,
+        }
+        if all(patterns is None for patterns in named.values()):
+            return _ANY
+        return named[kind] or ()
+
+
+_Test = Callable[[str], bool]
+
+
+def _any_of(patterns: Iterable[str]) -> _Test:
+    tests = tuple(glob(pattern) for pattern in patterns)
+    if len(tests) == 1:
+        return tests[0]
+    return lambda text: any(test(text) for test in tests)
+
+
+class CompiledRule:
+    """A rule ready to be asked; immutable after construction."""
+
+    __slots__ = (
+        "_exact",
+        "_folded",
+        "_prefixes",
+        "_roles",
+        "_server",
+        "_spared",
+        "_tenant",
+        "rule",
+    )
+
+    def __init__(self, rule: Rule) -> None:
+        self.rule = rule
+        self._roles = _any_of(rule.roles)
+        self._spared = _any_of(rule.unless_roles)
+        self._tenant = _any_of(rule.tenants)
+        self._server = _any_of(rule.servers)
+        patterns = {kind: rule.patterns(kind) for kind in KINDS}
+        self._exact = {kind: _any_of(globs) for kind, globs in patterns.items()}
+        self._folded = {kind: _any_of(map(fold, globs)) for kind, globs in patterns.items()}
+        self._prefixes = {kind: tuple(map(literal_prefix, patterns[kind])) for kind in KINDS}
+
+    def concerns(self, principal: Principal, server: str) -> bool:
+        """Whether it speaks of this principal at this server at all."""
+        if not self._server(server) or not self._tenant(principal.tenant):
+            return False
+        if any(map(self._spared, principal.roles)):
+            return False
+        # A rule for every role is also for a principal that has none.
+        return "*" in self.rule.roles or any(map(self._roles, principal.roles))
+
+    def names(self, kind: Kind, name: str) -> bool:
+        """Whether it names the thing: exactly for an allow, in any disguise for a deny."""
+        if self.rule.effect == "allow":
+            return self._exact[kind](canonical_uri(name) or "" if kind == "resources" else name)
+        spellings = {name, canonical_uri(name) or name} if kind == "resources" else {name}
+        return any(self._exact[kind](text) or self._folded[kind](fold(text)) for text in spellings)
+
+    def names_some_of(self, template: str) -> bool:
+        """Whether a resource of the URI template could be named.
+
+        For a deny: whether every one is, so that the template promises nothing.
+        """
+        start = template.split("{", 1)[0]
+        prefixes = self._prefixes["resources"]
+        if self.rule.effect == "allow":
+            return any(p.startswith(start) or start.startswith(p) for p in prefixes)
+        return any(
+            pattern == f"{prefix}*" and fold(start).startswith(fold(prefix))
+            for pattern, prefix in zip(self.rule.patterns("resources"), prefixes, strict=True)
+        )
+
+    def speaks_of(self, kind: Kind) -> bool:
+        """Whether it names anything of this kind."""
+        return bool(self.rule.patterns(kind))
+
+    def condition_holds(self, arguments: Mapping[str, object] | None) -> bool:
+        """Whether all conditions are met; None stands for arguments that are not known yet.
+
+        Unknown arguments leave an allow possible and a deny avoidable: what can be called with
+        some arguments is listed.
+        """
+        allowing = self.rule.effect == "allow"
+        if arguments is None:
+            return allowing or not self.rule.when
+        if allowing:
+            return all(condition.allows(arguments) for condition in self.rule.when)
+        return all(condition.denies(arguments) for condition in self.rule.when)
+
+
+class RuleSet:
+    """All rules, and `roles` in configuration order; immutable, one per configuration revision."""
+
+    __slots__ = ("allows", "denies", "roles")
+
+    def __init__(self, rules: Sequence[Rule], *, roles: Sequence[str] = ()) -> None:
+        """`roles`: further role names the configuration knows, after those of the rules."""
+        compiled = [CompiledRule(rule) for rule in rules]
+        self.allows = tuple(rule for rule in compiled if rule.rule.effect == "allow")
+        self.denies = tuple(rule for rule in compiled if rule.rule.effect == "deny")
+        named = (role for rule in rules for role in (*rule.unless_roles, *rule.roles))
+        literal = (role for role in (*named, *roles) if not set("*?") & set(role))
+        self.roles = tuple(dict.fromkeys(literal))
+
+
+__all__ = ["KINDS", "CompiledRule", "Kind", "Rule", "RuleSet"]
