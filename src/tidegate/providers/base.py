@@ -1,0 +1,83 @@
+"""What must the gateway know of a provider, whatever its dialect?
+
+Lives here: the words of one upstream request and of one look at an answer. Does not live here:
+any dialect's own fields (openai.py), sockets (transport), which provider is asked (routing).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Literal
+
+from tidegate.routing.outcome import Outcome
+
+Dialect = Literal["openai", "anthropic"]
+
+
+class MalformedEvent(ValueError):
+    """The payload of an event is not what the dialect speaks."""
+
+
+@dataclass(frozen=True, slots=True)
+class Provider:
+    """One upstream as configured.
+
+    `base_url` may carry a query; `query` is added to it. `credentials` may be empty for an
+    upstream without keys. `models` maps the name a client uses to the upstream's; None keeps
+    the name, "*" speaks for all names not listed and for requests without a model.
+    """
+
+    name: str
+    base_url: str
+    dialect: Dialect = "openai"
+    credentials: tuple[str, ...] = field(default=(), repr=False)
+    headers: Mapping[str, str] = field(default_factory=dict, repr=False)
+    query: Mapping[str, str] = field(default_factory=dict, repr=False)
+    models: Mapping[str, str | None] = field(default_factory=dict)
+    proxy: str | None = field(default=None, repr=False)
+
+    def upstream_model(self, model: str | None) -> str | None:
+        """The name to send instead of `model`; None = leave the body as it is."""
+        if model is not None and model in self.models:
+            return self.models[model]
+        return self.models.get("*")
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderRequest:
+    """One request in full. Its headers hold a credential: never log it."""
+
+    method: str
+    url: str
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
+    proxy: str | None = field(default=None, repr=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Usage:
+    """Tokens as the provider reports them; each 0 or more."""
+
+    prompt: int
+    completion: int
+    total: int
+
+
+@dataclass(slots=True)
+class Glance:
+    """What one event, or one whole answer, holds.
+
+    `content`: there is something for the client to see (text, reasoning, refusal, tool call,
+    audio or a finish reason), so an answer may begin. `text`: all generated text in it, tool
+    arguments included, for counting. `finished`: a finish reason was given. `done`: the
+    dialect's end mark. `error`: an error object, classified; then `content` is false.
+    """
+
+    content: bool = False
+    error: Outcome | None = None
+    usage: Usage | None = None
+    text: str = ""
+    finished: bool = False
+    done: bool = False
+
+
+__all__ = ["Dialect", "Glance", "MalformedEvent", "Provider", "ProviderRequest", "Usage"]

@@ -1,0 +1,227 @@
+"""How does one speak the OpenAI dialect: what to send, and what an answer says?
+
+Lives here: the request for one attempt, and a typed look at one event or one whole answer. Does
+not live here: sockets (transport), event framing (sse), redaction and rewriting of answers.
+Everything is tolerant of unknown fields and of nulls, and believes nothing it has not checked.
+"""
+
+from collections.abc import Iterator, Mapping
+from urllib.parse import urlencode
+
+import msgspec
+
+from tidegate.providers.base import Glance, MalformedEvent, Provider, ProviderRequest, Usage
+from tidegate.providers.splice import replace_model
+from tidegate.routing.outcome import Outcome, classify
+from tidegate.routing.plan import Target
+
+_PATH = "/chat/completions"
+_NO_HEADERS: Mapping[str, str] = {}
+_DONE = b"[DONE]"
+# What frames a message belongs to the transport, whatever the configuration says.
+_FRAMING = frozenset({"connection", "content-length", "host", "transfer-encoding"})
+_MAX_TOKENS = 1_000_000_000
+
+
+class _Piece(msgspec.Struct):
+    """A delta or a message. `object` where providers disagree about the type."""
+
+    content: object = None
+    reasoning_content: object = None
+    reasoning: object = None
+    refusal: object = None
+    tool_calls: object = None
+    function_call: object = None
+    audio: object = None
+
+
+class _Choice(msgspec.Struct):
+    delta: _Piece | None = None
+    message: _Piece | None = None
+    text: object = None
+    finish_reason: object = None
+
+
+class _Answer(msgspec.Struct):
+    choices: list[_Choice] | None = None
+    usage: object = None
+    error: object = None
+    object: object = None
+
+
+_decoder = msgspec.json.Decoder(_Answer)
+
+
+def chat_request(
+    provider: Provider, target: Target, body: bytes, *, model: str | None, stream: bool
+) -> ProviderRequest:
+    """The request that asks `target` for a chat completion.
+
+    `body` is a JSON object that strictjson has accepted and `model` its top-level "model" (None
+    if absent). The same bytes are sent unless the target or the provider gives the model
+    another name. The only credential in it is the target's own, and no header of the client's
+    is taken over. Raises ValueError if `target` belongs to another provider.
+    """
+    if target.provider != provider.name:
+        raise ValueError("the target belongs to another provider")
+    upstream_model = target.upstream_model or provider.upstream_model(model)
+    if upstream_model is not None and upstream_model != model:
+        body = replace_model(body, upstream_model)
+    return ProviderRequest(
+        method="POST",
+        url=_url(provider),
+        headers=_headers(provider, target, stream=stream),
+        body=body,
+        proxy=provider.proxy,
+    )
+
+
+def glance(data: bytes, *, event: str | None = None) -> Glance:
+    """One look at the payload of one event. Cost: one typed decode, about a microsecond.
+
+    `event` is the name of the event if it had one; "error" makes any payload an error. Raises
+    MalformedEvent for a payload that is neither a JSON object nor the end mark.
+    """
+    if event == "error":
+        return Glance(error=_error(data))
+    if data.strip() == _DONE:
+        return Glance(done=True)
+    try:
+        answer = _decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError) as error:
+        raise MalformedEvent("not a JSON object of this dialect") from error
+    return _look(answer, data)
+
+
+def glance_completion(body: bytes) -> Glance | Outcome:
+    """One look at the body of a plain 200: a Glance, or why it is no answer.
+
+    An answer parses, has no error object and at least one choice with a message or text. Empty
+    text is an answer when it comes with a choice, as after a content filter.
+    """
+    try:
+        answer = _decoder.decode(body)
+    except (msgspec.DecodeError, RecursionError):
+        return Outcome.MALFORMED
+    found = _look(answer, body)
+    if found.error is not None:
+        return found.error
+    choices = answer.choices
+    if not choices or any(c.message is None and not isinstance(c.text, str) for c in choices):
+        return Outcome.MALFORMED
+    return found
+
+
+def _url(provider: Provider) -> str:
+    base, _, query = provider.base_url.partition("?")
+    added = urlencode(provider.query)
+    query = "&".join(part for part in (query, added) if part)
+    return base.rstrip("/") + _PATH + ("?" + query if query else "")
+
+
+def _headers(provider: Provider, target: Target, *, stream: bool) -> tuple[tuple[str, str], ...]:
+    headers = {
+        "accept": "text/event-stream" if stream else "application/json",
+        "accept-encoding": "gzip, br",
+        "content-type": "application/json",
+    }
+    if provider.credentials:
+        headers["authorization"] = f"Bearer {provider.credentials[target.credential]}"
+    for name, value in provider.headers.items():
+        if (lower := name.lower()) not in _FRAMING:
+            headers[lower] = value
+    return tuple(headers.items())
+
+
+def _look(answer: _Answer, data: bytes) -> Glance:
+    usage = _usage(answer.usage)
+    if answer.error or answer.object == "error":
+        return Glance(error=_error(data), usage=usage)
+    texts: list[str] = []
+    seen = finished = False
+    for choice in answer.choices or ():
+        reason = choice.finish_reason
+        if reason == "error":
+            return Glance(error=Outcome.SERVER_ERROR, usage=usage)
+        # Some upstreams send an empty reason with every event.
+        finished = finished or bool(reason)
+        for piece in (choice.delta, choice.message):
+            if piece is not None:
+                seen = _has_content(piece) or seen
+                texts.extend(_texts(piece))
+        if isinstance(choice.text, str) and choice.text:
+            texts.append(choice.text)
+    return Glance(
+        content=seen or finished or bool(texts),
+        usage=usage,
+        text="".join(texts),
+        finished=finished,
+    )
+
+
+def _has_content(piece: _Piece) -> bool:
+    return bool(
+        piece.content
+        or piece.reasoning_content
+        or piece.reasoning
+        or piece.refusal
+        or piece.tool_calls
+        or piece.function_call
+        or piece.audio
+    )
+
+
+def _texts(piece: _Piece) -> Iterator[str]:
+    yield from _strings(piece.content)
+    yield from _strings(piece.reasoning_content)
+    if not piece.reasoning_content:
+        # Some upstreams send the same reasoning under both names.
+        yield from _strings(piece.reasoning)
+    yield from _strings(piece.refusal)
+    if isinstance(piece.tool_calls, list):
+        for call in piece.tool_calls:
+            if isinstance(call, dict):
+                yield from _strings(call.get("function"))
+                yield from _strings(call.get("custom"))
+    yield from _strings(piece.function_call)
+    if isinstance(piece.audio, dict):
+        yield from _strings(piece.audio.get("transcript"))
+
+
+def _strings(value: object, depth: int = 4) -> Iterator[str]:
+    """The text in a string, in a list of parts, or in the name and arguments of a call."""
+    if isinstance(value, str):
+        yield value
+    elif depth == 0:
+        return
+    elif isinstance(value, list):
+        for part in value:
+            yield from _strings(part, depth - 1)
+    elif isinstance(value, dict):
+        for name in ("text", "thinking", "refusal", "name", "arguments", "input"):
+            if name in value:
+                yield from _strings(value[name], depth - 1)
+
+
+def _usage(value: object) -> Usage | None:
+    """None when nothing usable was reported; all zero counts as nothing."""
+    if not isinstance(value, dict):
+        return None
+    prompt = _count(value.get("prompt_tokens"))
+    completion = _count(value.get("completion_tokens"))
+    total = max(_count(value.get("total_tokens")), prompt + completion)
+    return Usage(prompt, completion, total) if total else None
+
+
+def _count(value: object) -> int:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0
+    return int(value) if 0 <= value <= _MAX_TOKENS else 0
+
+
+def _error(data: bytes) -> Outcome:
+    outcome = classify(200, _NO_HEADERS, data)
+    return Outcome.SERVER_ERROR if outcome is Outcome.MALFORMED else outcome
+
+
+__all__ = ["chat_request", "glance", "glance_completion"]
