@@ -1,1 +1,101 @@
-"""cli"""
+"""Which commands are there, and what do their exit codes mean?
+
+Lives here: the list of commands and the way out of each. Does not live here: the commands
+themselves (one module a group, imported when it is used, so that `--help` costs nothing).
+"""
+
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+
+import click
+
+from tidegate import __version__
+
+DONE, FAILED, USAGE, CONFIG_INVALID, DIFFERENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
+
+# Name, home of the command, one line of help.
+_COMMANDS = {
+    "serve": ("tidegate.cli.serve:serve", "Run the gateway; without a file, the demo world."),
+    "demo": ("tidegate.cli.demo:demo", "Three scenes live, then stay up; or one part alone."),
+    "check": ("tidegate.cli.check:check", "Validate the configuration, all errors at once."),
+    "schema": ("tidegate.cli.check:schema", "JSON Schema of the configuration, for editors."),
+    "explain": ("tidegate.cli.explain:explain", "The record of a past request, step by step."),
+    "mcp": ("tidegate.cli.mcp:mcp", "Strict MCP tools on stdin and stdout."),
+}
+_LATER = frozenset(
+    [
+        "redact",
+        "limits",
+        "keys",
+        "estimate",
+        "providers",
+        "clients",
+        "init",
+        "tail",
+        "replay",
+        "audit",
+        "doctor",
+        "version",
+    ]
+)
+_EXAMPLE = "Example: tidegate demo"
+
+
+class _Commands(click.Group):
+    """Imports a command when it is used, and knows which ones this release does not have."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The commands of this release, in the order of the table."""
+        return list(_COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command, from its own module."""
+        if cmd_name in _LATER:
+            raise click.UsageError(f"'{cmd_name}' comes with a later release.")
+        if cmd_name not in _COMMANDS:
+            return None
+        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        command = getattr(import_module(module), name)
+        return command if isinstance(command, click.Command) else None
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The list with its one-line helps, without importing any of them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(cls=_Commands, epilog=_EXAMPLE, context_settings={"max_content_width": 100})
+@click.version_option(__version__, prog_name="tidegate", message="%(prog)s %(version)s")
+def command_line() -> None:
+    """One policy layer in front of language models and MCP tools.
+
+    Exit codes: 0 done, 1 failed at run time, 2 usage, 3 configuration invalid, 4 a check found a
+    difference, 130 interrupted.
+    """
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Runs one command and returns its exit code; whatever goes wrong is said on stderr."""
+    try:
+        result = command_line.main(list(arguments), prog_name="tidegate", standalone_mode=False)
+    except click.UsageError as error:
+        error.show()
+        return USAGE
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except (click.Abort, KeyboardInterrupt):
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader of our output has left (`| head`): nothing to say, and nobody to say it to.
+        return FAILED
+    return result if isinstance(result, int) else DONE
+
+
+def main() -> None:
+    """The console script."""
+    sys.exit(run(sys.argv[1:]))
+
+
+__all__ = ["main", "run"]

@@ -1,0 +1,156 @@
+"""Who may write to stdout?
+
+Nobody but the protocol: `seize_stdio` takes both standard streams away before anything else is
+imported, and `serve_lines` moves messages over the private copies. Does not live here: what a
+message means (server.py). At import this module needs the standard library alone, so that it can
+run first; the SDK is imported by the functions that use it.
+"""
+
+import os
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate import strictjson
+
+if TYPE_CHECKING:
+    from mcp.shared.message import SessionMessage
+
+PARSE_ERROR, INVALID_REQUEST = -32700, -32600
+MAX_LINE_BYTES = 4 * 1024 * 1024
+_READ_BYTES = 65536
+
+
+@dataclass(frozen=True, slots=True)
+class Wire:
+    """The two private descriptors that carry the protocol."""
+
+    read_fd: int
+    write_fd: int
+
+
+def seize_stdio() -> Wire:
+    """The real stdin and stdout, moved to private descriptors; from then on 1 is stderr.
+
+    A stray write reaches stderr whatever makes it: print, os.write, a child process, C code,
+    something at import or at exit. Nothing is ever restored, because what is still buffered then
+    (a print without flush, C stdio) would come out on the wire after all.
+    """
+    sys.stdout.flush()
+    read_fd, write_fd = os.dup(0), os.dup(1)
+    os.dup2(2, 1)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, 0)
+    os.close(nothing)
+    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    return Wire(read_fd, write_fd)
+
+
+class LineTooLong(ValueError):
+    """A line beyond the cap; it was dropped up to its end."""
+
+
+class LineSplitter:
+    """Cuts bytes into lines at LF only; a line beyond the cap is given as LineTooLong, once."""
+
+    def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
+        self._max = max_line_bytes
+        self._tail = bytearray()
+        self._skipping = False
+
+    def feed(self, chunk: bytes) -> Iterator[bytes | LineTooLong]:
+        """The lines that `chunk` completes, without their ends."""
+        *complete, tail = chunk.split(b"\n")
+        for piece in complete:
+            yield from self._end(piece)
+        self._add(tail)
+
+    def finish(self) -> Iterator[bytes | LineTooLong]:
+        """The last line, if its end is missing."""
+        if self._tail or self._skipping:
+            yield from self._end(b"")
+
+    def _add(self, piece: bytes) -> None:
+        if self._skipping:
+            return
+        self._tail += piece
+        if len(self._tail) > self._max:
+            self._skipping = True
+            self._tail.clear()
+
+    def _end(self, piece: bytes) -> Iterator[bytes | LineTooLong]:
+        self._add(piece)
+        skipped, self._skipping = self._skipping, False
+        line = bytes(self._tail)
+        self._tail.clear()
+        if skipped:
+            yield LineTooLong("line longer than the cap")
+        elif line.strip(b" \t\r"):
+            yield line
+
+
+class BadLine(ValueError):
+    """A line that is no message: `code` is the JSON-RPC error, `reason` our constant phrase."""
+
+    def __init__(self, code: int, reason: str) -> None:
+        super().__init__(reason)
+        self.code = code
+        self.reason = reason
+
+
+def read_message(line: bytes) -> dict[str, object]:
+    """The JSON-RPC object in `line`; raises BadLine, which quotes nothing of it."""
+    try:
+        value = strictjson.loads(line)
+    except strictjson.StrictJSONError as error:
+        code = PARSE_ERROR if error.kind == "syntax" else INVALID_REQUEST
+        raise BadLine(code, error.reason) from None
+    if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
+        raise BadLine(INVALID_REQUEST, "not a JSON-RPC 2.0 object")
+    identifier = value.get("id", 0)
+    if isinstance(identifier, bool) or not isinstance(identifier, int | str):
+        raise BadLine(INVALID_REQUEST, "the id is neither a string nor an integer")
+    if not isinstance(value.get("params", {}), dict | list):
+        raise BadLine(INVALID_REQUEST, "params are neither an object nor an array")
+    if ("method" in value) == ("result" in value or "error" in value):
+        raise BadLine(INVALID_REQUEST, "neither a request nor an answer")
+    return value
+
+
+def error_line(code: int, reason: str) -> bytes:
+    """The answer to a line whose id cannot be known."""
+    error = {"code": code, "message": reason}
+    return strictjson.dumps({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n"
+
+
+def message_line(message: "SessionMessage") -> bytes:
+    """One message of the SDK as a line."""
+    text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
+    return text.encode() + b"\n"
+
+
+def write_all(fd: int, data: bytes) -> None:
+    """Writes all of `data`; blocks while the reader is slow. Raises BrokenPipeError."""
+    view = memoryview(data)
+    while view:
+        view = view[os.write(fd, view) :]
+
+
+def read_some(fd: int) -> bytes:
+    """The next bytes; b"" at the end. Blocks."""
+    return os.read(fd, _READ_BYTES)
+
+
+__all__ = [
+    "BadLine",
+    "LineSplitter",
+    "LineTooLong",
+    "Wire",
+    "error_line",
+    "message_line",
+    "read_message",
+    "read_some",
+    "seize_stdio",
+    "write_all",
+]

@@ -1,0 +1,173 @@
+"""Do the support tools keep the rules of money?"""
+
+import asyncio
+import sqlite3
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from tidegate.demo.support import SupportStore, support_tools
+from tidegate.tools import StrictTool, ToolFailure
+from tidegate.tools.strict import InvalidArguments
+
+REASON = "parcel never arrived"
+
+
+@pytest.fixture
+def store() -> Iterator[SupportStore]:
+    made = SupportStore()
+    yield made
+    made.close()
+
+
+@pytest.fixture
+def tools(store: SupportStore) -> dict[str, StrictTool[Any]]:
+    return {tool.name: tool for tool in support_tools(store)}
+
+
+def refund(amount: object, *, customer: object = "CUST-10001", reason: object = REASON) -> Any:
+    return {"customer_id": customer, "amount": amount, "reason": reason}
+
+
+def rules(tool: StrictTool[Any], arguments: dict[str, Any]) -> list[tuple[str, str]]:
+    with pytest.raises(InvalidArguments) as caught:
+        tool.check(arguments)
+    return [(fault.pointer, fault.rule) for fault in caught.value.faults]
+
+
+def test_a_record_is_found_and_an_unknown_customer_is_a_refusal(
+    tools: dict[str, StrictTool[Any]],
+) -> None:
+    lookup = tools["get_customer_record"]
+    assert asyncio.run(lookup({"customer_id": "CUST-10001"})) == {
+        "customer_id": "CUST-10001",
+        "name": "Jane Doe",
+        "email": "jane@example.com",
+        "balance": "250.00",
+    }
+    with pytest.raises(ToolFailure, match="customer not found"):
+        asyncio.run(lookup({"customer_id": "CUST-99999"}))
+
+
+def test_refunds_come_off_the_balance_to_the_cent(tools: dict[str, StrictTool[Any]]) -> None:
+    tool = tools["trigger_refund"]
+    assert asyncio.run(tool(refund(0.1)))["balance"] == "249.90"
+    assert asyncio.run(tool(refund(0.2)))["balance"] == "249.70"
+    assert asyncio.run(tool(refund(249.7)))["balance"] == "0.00"
+    with pytest.raises(ToolFailure, match="larger than"):
+        asyncio.run(tool(refund(0.01)))
+    with pytest.raises(ToolFailure, match="not found"):
+        asyncio.run(tool(refund(1, customer="CUST-00000")))
+
+
+@pytest.mark.parametrize("amount", [1, 1.1, 0.01, 10000, 10000.0, 1e2, 2.50, 0.29, 4.35])
+def test_amounts_of_up_to_two_places_are_valid(
+    amount: float, tools: dict[str, StrictTool[Any]]
+) -> None:
+    tools["trigger_refund"].check(refund(amount))
+
+
+@pytest.mark.parametrize(
+    ("amount", "rule"),
+    [
+        (0, "greater_than"),
+        (-0.0, "greater_than"),
+        (-5, "greater_than"),
+        (10000.01, "less_than_equal"),
+        (10.005, "value_error"),
+        (0.30000000000000004, "value_error"),
+        (1e-3, "value_error"),
+        (5e-324, "value_error"),
+        (float("nan"), "finite_number"),
+        (float("inf"), "finite_number"),
+        ("50", "float_type"),
+        (True, "float_type"),
+        (None, "float_type"),
+    ],
+)
+def test_other_amounts_are_refused_by_name(
+    amount: object, rule: str, tools: dict[str, StrictTool[Any]]
+) -> None:
+    assert rules(tools["trigger_refund"], refund(amount)) == [("/amount", rule)]
+
+
+@pytest.mark.parametrize(
+    "customer",
+    [
+        "CUST-1234",
+        "CUST-123456",
+        "cust-12345",
+        "CUST-1234a",
+        " CUST-12345",
+        "CUST-12345\n",
+        "CUST-\u0661\u0662\u0663\u0664\u0665",
+        "CUST-\uff11\uff12\uff13\uff14\uff15",
+        "",
+    ],
+)
+def test_an_odd_customer_id_is_refused_by_schema_and_check(
+    customer: str, tools: dict[str, StrictTool[Any]]
+) -> None:
+    tool = tools["get_customer_record"]
+    assert rules(tool, {"customer_id": customer}) == [("/customer_id", "string_pattern_mismatch")]
+    if not customer.endswith("\n"):  # Python's own `$`, which jsonschema uses, allows that one
+        assert not jsonschema.Draft202012Validator(tool.schema()).is_valid(
+            {"customer_id": customer}
+        )
+
+
+@pytest.mark.parametrize(
+    "reason", [" " * 12, "\u00a0" * 12, "\u200b" * 12, "a b c d e f g h i", "short", "\t\n" * 8]
+)
+def test_a_reason_needs_ten_visible_characters(
+    reason: str, tools: dict[str, StrictTool[Any]]
+) -> None:
+    assert [p for p, _ in rules(tools["trigger_refund"], refund(1, reason=reason))] == ["/reason"]
+
+
+def test_a_misspelt_argument_is_refused(tools: dict[str, StrictTool[Any]]) -> None:
+    arguments = {"customer_id": "CUST-10001", "ammount": 10, "reason": REASON}
+    assert rules(tools["trigger_refund"], arguments) == [
+        ("/amount", "missing"),
+        ("/ammount", "extra_forbidden"),
+    ]
+
+
+def test_balances_in_a_file_survive_a_restart(tmp_path: Path) -> None:
+    path = str(tmp_path / "support.db")
+    first = SupportStore(path)
+    assert first.refund("CUST-10002", 50, REASON) == "1200.00"
+    first.close()
+    second = SupportStore(path)
+    assert second.customer("CUST-10002") == {
+        "customer_id": "CUST-10002",
+        "name": "Luis Ortega",
+        "email": "luis@example.com",
+        "balance": "1200.00",
+    }
+    second.close()
+
+
+def test_two_stores_on_one_file_never_overdraw(tmp_path: Path) -> None:
+    path = str(tmp_path / "support.db")
+    stores = [SupportStore(path), SupportStore(path)]
+
+    def one(number: int) -> bool:
+        try:
+            stores[number % 2].refund("CUST-10001", 1_000, REASON)
+        except ToolFailure:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        granted = sum(pool.map(one, range(40)))
+    assert granted == 25
+    with sqlite3.connect(path) as db:
+        assert db.execute("select sum(cents), count(*) from refunds").fetchone() == (25_000, 25)
+    db.close()
+    for store in stores:
+        store.close()
