@@ -81,7 +81,7 @@ class TextMeter:
         self._weight = 0.0
 
     def add(self, text: str) -> None:
-        """Count `text` in. Pieces are joined before they are weighed: cuts change nothing."""
+        """Count `text` in. Pieces are joined before they are weighed, so cuts hardly matter."""
         self._held.append(text)
         self._chars += len(text)
         if self._chars >= _METER_CHARS:

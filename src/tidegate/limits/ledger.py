@@ -204,28 +204,34 @@ class LimitTable:
 
 
 def amount_of(limit: Limit, need: Need) -> int:
-    """How much of `limit.unit` is `need`; between 0 and MAX_AMOUNT.
+    """How much of `limit` a call that is expected to take `need` asks for.
 
     A guessed output is cut to what the cap leaves beside the prompt: a tenant whose whole limit
     is smaller than our default must not be refused its first request.
     """
-    match limit.unit:
+    amount = measure(limit.unit, need)
+    if need.output_is_default and (
+        limit.unit == "output_tokens" or (limit.unit == "tokens" and need.input_tokens <= limit.cap)
+    ):
+        return min(amount, limit.cap)
+    return amount
+
+
+def measure(unit: Unit, need: Need) -> int:
+    """How much of `unit` is in `need`; between 0 and MAX_AMOUNT."""
+    match unit:
         case "requests" | "concurrent":
             return 1
         case "input_tokens":
             amount = need.input_tokens
         case "output_tokens":
             amount = need.output_tokens
-            if need.output_is_default:
-                amount = min(amount, limit.cap)
         case "tokens":
             amount = need.total_tokens
-            if need.output_is_default and need.input_tokens <= limit.cap:
-                amount = min(amount, limit.cap)
         case "money_micros":
             amount = need.money_micros
         case _:
-            assert_never(limit.unit)
+            assert_never(unit)
     return max(0, min(amount, MAX_AMOUNT))
 
 
@@ -307,5 +313,6 @@ __all__ = [
     "Unit",
     "Usage",
     "amount_of",
+    "measure",
     "scope_key",
 ]

@@ -1,0 +1,242 @@
+"""What happens to the books when a lease is taken, settled, released or forgotten?
+
+Lives here: the life of a reservation, written once for every store that can offer the few rows
+below. Does not live here: the window (window), transactions and files (memory, sqlite), who
+asks (gateway.charge).
+
+    reserve ──► open ──► settled | released     the row is gone
+                  └────► expired                charged at its estimate, row kept while its
+                            └──► settled | released late, once; or forgotten
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+from tidegate.limits.ledger import (
+    Charge,
+    Granted,
+    Limit,
+    Need,
+    NeverFits,
+    Refused,
+    Unit,
+    Usage,
+    measure,
+)
+from tidegate.limits.window import Ask, Bucket, admit, bucket_end_us, horizon_us
+
+EXPIRE_AT_MOST = 64
+FORGET_AT_MOST = 8
+"""Upkeep that one reservation pays for: enough to outrun what it adds, never a long pause."""
+
+
+@dataclass(frozen=True, slots=True)
+class Line:
+    """What a reservation took from one counter: `amount` in the bucket that ends at `end_us`."""
+
+    key: str
+    unit: Unit
+    end_us: int
+    amount: int
+
+
+@dataclass(frozen=True, slots=True)
+class Reservation:
+    """A lease. `due_us` is when it expires; once it has, when it may be forgotten.
+
+    `counts_until_us` is when the last of its lines leaves its window.
+    """
+
+    reservation_id: str
+    owner: str
+    is_open: bool
+    due_us: int
+    counts_until_us: int
+    lines: tuple[Line, ...]
+
+
+class Rows(Protocol):
+    """What a store must be able to do between the start and the end of one transaction."""
+
+    def find(self, reservation_id: str) -> Reservation | None:
+        """The reservation of this id, open or expired."""
+
+    def keep(self, reservation: Reservation) -> None:
+        """Insert it, or replace the one of the same id."""
+
+    def drop(self, reservation_id: str) -> None:
+        """Forget it."""
+
+    def due(self, now_us: int, at_most: int) -> Sequence[Reservation]:
+        """Those whose `due_us` has come, the earliest first."""
+
+    def used(self, key: str, horizon: int) -> int:
+        """The sum of the buckets that end after `horizon`; writes nothing."""
+
+    def live(self, key: str, horizon: int) -> Iterable[Bucket]:
+        """The buckets that end after `horizon`, oldest first; writes nothing."""
+
+    def add(self, line: Line, *, horizon: int, until_us: int) -> None:
+        """Reserve the line; drop the counter's buckets up to `horizon` on the way.
+
+        The counter may be forgotten when `until_us` is over.
+        """
+
+    def correct(self, line: Line, *, amount: int, reserved: int, overrun: int) -> None:
+        """Change the line's bucket by these differences, if it still exists."""
+
+    def slots(self, key: str) -> int:
+        """How many calls a concurrency counter holds."""
+
+    def move_slots(self, key: str, by: int) -> None:
+        """Take or give back slots."""
+
+    def forget(self, now_us: int, at_most: int) -> None:
+        """Drop counters in which nothing counts any more."""
+
+
+def counter_key(limit: Limit, scope_key: str) -> str:
+    """The name of a counter. With the unit: requests must not be added to tokens."""
+    return f"{limit.unit}/{scope_key}/{limit.name}"
+
+
+def reserve(
+    rows: Rows,
+    reservation: tuple[str, str],
+    charges: Sequence[Charge],
+    *,
+    now_us: int,
+    lease_us: int,
+) -> Granted | Refused | NeverFits:
+    """Take all of `charges` for (id, owner) or nothing; raises ValueError for a bad call.
+
+    A refusal writes nothing. (Leases that are over are expired first: that is time passing.)
+    """
+    reservation_id, owner = reservation
+    held = rows.find(reservation_id)
+    if held is not None:
+        if held.owner != owner or not held.is_open:
+            raise ValueError("this reservation id was used before")
+        return Granted(reservation_id)
+    if len({charge.limit.name for charge in charges}) < len(charges):
+        raise ValueError("a limit may be charged once")
+    expire(rows, now_us=now_us)
+    verdict = admit(reservation_id, [_ask(rows, one, now_us) for one in charges], now_us=now_us)
+    if not isinstance(verdict, Granted):
+        return verdict
+    lines, counts_until_us = [], 0
+    for charge in charges:
+        line, until_us = _line(charge, now_us)
+        if line.unit == "concurrent":
+            rows.move_slots(line.key, 1)
+        else:
+            rows.add(line, horizon=horizon_us(now_us, charge.limit.window_us), until_us=until_us)
+        lines.append(line)
+        counts_until_us = max(counts_until_us, until_us)
+    rows.keep(
+        Reservation(reservation_id, owner, True, now_us + lease_us, counts_until_us, tuple(lines))
+    )
+    rows.forget(now_us, FORGET_AT_MOST)
+    return verdict
+
+
+def settle(rows: Rows, reservation_id: str, owner: str, need: Need | None) -> bool:
+    """Replace the estimate by `need` (None: keep it) and end the lease; False if there is none."""
+    reservation = rows.find(reservation_id)
+    if reservation is None or reservation.owner != owner:
+        return False
+    for line in reservation.lines:
+        actual = line.amount if need is None else measure(line.unit, need)
+        _end_line(rows, reservation, line, actual)
+    rows.drop(reservation_id)
+    return True
+
+
+def release(rows: Rows, reservation_id: str, owner: str) -> bool:
+    """Give everything back and end the lease; False if there is none."""
+    reservation = rows.find(reservation_id)
+    if reservation is None or reservation.owner != owner:
+        return False
+    for line in reservation.lines:
+        _end_line(rows, reservation, line, 0)
+    rows.drop(reservation_id)
+    return True
+
+
+def expire(rows: Rows, *, now_us: int) -> None:
+    """End leases whose time is over: slots are free again, the estimates stay charged."""
+    for reservation in rows.due(now_us, EXPIRE_AT_MOST):
+        if reservation.is_open:
+            for line in reservation.lines:
+                _end_line(rows, reservation, line, line.amount)
+        if reservation.is_open and reservation.counts_until_us > now_us:
+            rows.keep(replace(reservation, is_open=False, due_us=reservation.counts_until_us))
+        else:
+            rows.drop(reservation.reservation_id)
+
+
+def usage(rows: Rows, limit: Limit, scope_key: str, *, now_us: int) -> Usage:
+    """The state of one counter; writes nothing."""
+    key = counter_key(limit, scope_key)
+    if limit.unit == "concurrent":
+        taken = rows.slots(key)
+        return Usage(0, taken, max(0, limit.cap - taken), None)
+    total = reserved = overrun = 0
+    next_free_s: float | None = None
+    for bucket in rows.live(key, horizon_us(now_us, limit.window_us)):
+        total += bucket.amount
+        reserved += bucket.reserved
+        overrun += bucket.overrun
+        if next_free_s is None and bucket.amount:
+            next_free_s = (bucket.end_us + limit.window_us - now_us) / 1_000_000
+    free = max(0, limit.cap - total)
+    return Usage(total - reserved, reserved, free, next_free_s, overrun)
+
+
+def _ask(rows: Rows, charge: Charge, now_us: int) -> Ask:
+    key = counter_key(charge.limit, charge.scope_key)
+    if charge.limit.unit == "concurrent":
+        return Ask(charge.limit, charge.amount, rows.slots(key), tuple)
+    horizon = horizon_us(now_us, charge.limit.window_us)
+
+    def oldest_first() -> Iterable[tuple[int, int]]:
+        return ((bucket.end_us, bucket.amount) for bucket in rows.live(key, horizon))
+
+    return Ask(charge.limit, charge.amount, rows.used(key, horizon), oldest_first)
+
+
+def _line(charge: Charge, now_us: int) -> tuple[Line, int]:
+    limit = charge.limit
+    key = counter_key(limit, charge.scope_key)
+    if limit.unit == "concurrent":
+        return Line(key, limit.unit, 0, charge.amount), 0
+    end_us = bucket_end_us(now_us, limit.window_us)
+    return Line(key, limit.unit, end_us, charge.amount), end_us + limit.window_us
+
+
+def _end_line(rows: Rows, reservation: Reservation, line: Line, actual: int) -> None:
+    if line.unit == "concurrent":
+        # An expired lease gave its slot back: giving it back again would free another's.
+        if reservation.is_open:
+            rows.move_slots(line.key, -1)
+        return
+    rows.correct(
+        line,
+        amount=actual - line.amount,
+        reserved=-line.amount if reservation.is_open else 0,
+        overrun=max(0, actual - line.amount),
+    )
+
+
+__all__ = [
+    "Line",
+    "Reservation",
+    "Rows",
+    "counter_key",
+    "expire",
+    "release",
+    "reserve",
+    "settle",
+    "usage",
+]

@@ -1,0 +1,312 @@
+"""How do many callers share one transaction on one file, and one file with other processes?
+
+Lives here: the writer thread, its queue, the lock between processes, and what becomes of work
+when the file cannot be written. Does not live here: what the work is (books), the tables
+(sqlite_rows).
+
+Everything that is waiting runs in one transaction; nobody is answered before its commit.
+Processes take turns by a kernel lock on a file beside the database: SQLite's own waiting is a
+sleeping poll in steps of up to 100 ms, a kernel lock is a queue. It is never the database file
+that is locked this way, since closing a second handle of that file would drop SQLite's locks.
+"""
+
+import asyncio
+import fcntl
+import logging
+import os
+import queue
+import sqlite3
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Generic, TypeVar, cast
+
+from tidegate.clock import Clock
+from tidegate.errors import StoreUnavailable
+from tidegate.limits.books import Rows
+from tidegate.limits.sqlite_rows import SQLiteRows
+from tidegate.limits.storetime import ALARM_S, StoreTime
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+MAX_QUEUED = 10_000
+"""More waiting work than this is refused at once: a stuck disk must not eat the memory."""
+
+MAX_BATCH = 512
+_BUSY_MS = 100
+_RETRY_OWED_S = 1.0
+
+
+class Job(Generic[T]):
+    """One piece of work for the writer thread. Its result arrives in `future`.
+
+    `must_happen`: applied as soon as the file allows, even when nobody waits for it any more.
+    Any other job either begins or is withdrawn, never both.
+    """
+
+    __slots__ = ("_first", "future", "is_withdrawn", "loop", "must_happen", "run")
+
+    def __init__(self, run: Callable[[Rows, int], T], *, must_happen: bool = False) -> None:
+        self.run = run
+        self.must_happen = must_happen
+        self.is_withdrawn = False
+        self.loop = asyncio.get_running_loop()
+        self.future: asyncio.Future[T] = self.loop.create_future()
+        self._first = threading.Lock()
+
+    def begin(self) -> bool:
+        """For the writer: whether to run it."""
+        return self.must_happen or self._first.acquire(blocking=False)
+
+    def withdraw(self) -> bool:
+        """For the caller who gives up: True if the job will never run; False if it may have."""
+        if not self.must_happen and self._first.acquire(blocking=False):
+            self.is_withdrawn = True
+        return self.is_withdrawn
+
+    @property
+    def has_failed(self) -> bool:
+        """Whether the writer answered that nothing of it was committed."""
+        return (
+            self.future.done()
+            and not self.future.cancelled()
+            and self.future.exception() is not None
+        )
+
+
+class _GaveUp(Exception):
+    """Nobody waits for this batch any more, or the writer is told to stop."""
+
+
+class GroupCommit:
+    """One thread and one connection; made on the event loop, used from there."""
+
+    def __init__(self, path: Path, clock: Clock) -> None:
+        self._path = path
+        self._clock = clock
+        self._time = StoreTime(clock.now_s(), clock.monotonic_s())
+        self._queue: queue.SimpleQueue[Job[object] | None] = queue.SimpleQueue()
+        self._thread = threading.Thread(target=self._main, name="tidegate-ledger", daemon=True)
+        self._accepts = True
+        self._hurry = threading.Event()
+        self._stopped = threading.Event()
+        self._db: sqlite3.Connection | None = None
+        self._rows: SQLiteRows | None = None
+        self._lock_fd = -1
+        self._owed: list[Job[object]] = []
+        self._clock_alarm = False
+
+    @property
+    def accepts(self) -> bool:
+        """Whether work may be submitted."""
+        return self._accepts
+
+    def start(self) -> None:
+        """Start the thread; the file is opened with the first batch."""
+        self._thread.start()
+
+    def submit(self, job: Job[T]) -> None:
+        """Queue the job; raises StoreUnavailable when closed, or full and it need not happen."""
+        if not self._accepts:
+            raise StoreUnavailable("ledger closed", retry_after_s=None)
+        if not job.must_happen and self._queue.qsize() >= MAX_QUEUED:
+            raise StoreUnavailable("ledger queue full")
+        self._queue.put(cast("Job[object]", job))
+
+    def stop(self) -> None:
+        """Accept nothing more; the thread ends when the queue is done."""
+        if self._accepts:
+            self._accepts = False
+            self._queue.put(None)
+
+    def give_up(self) -> None:
+        """Stop waiting for a file that is locked by others."""
+        self._hurry.set()
+
+    def wait_stopped(self, timeout_s: float) -> bool:
+        """Block until the thread has ended; not for the event loop."""
+        return self._stopped.wait(timeout_s)
+
+    def _main(self) -> None:
+        try:
+            while (batch := self._next_batch()) is not None:
+                if self._owed:
+                    self._owed, owed = [], self._owed
+                    self._commit(owed)
+                if batch:
+                    self._commit(batch)
+            if self._owed:
+                self._commit(self._owed)
+        finally:
+            # Also when a bug ends the thread: from here on every caller is refused.
+            self._accepts = False
+            self._fail(self._drained(), "writer ended")
+            self._disconnect()
+            if self._lock_fd >= 0:
+                os.close(self._lock_fd)
+            self._stopped.set()
+
+    def _next_batch(self) -> list[Job[object]] | None:
+        try:
+            first = self._queue.get(timeout=_RETRY_OWED_S if self._owed else None)
+        except queue.Empty:
+            return []
+        if first is None:
+            return None
+        batch = [first]
+        while len(batch) < MAX_BATCH:
+            try:
+                following = self._queue.get_nowait()
+            except queue.Empty:
+                break
+            if following is None:
+                self._queue.put(None)
+                break
+            batch.append(following)
+        return batch
+
+    def _drained(self) -> list[Job[object]]:
+        left = list(self._owed)
+        while not self._queue.empty():
+            job = self._queue.get_nowait()
+            if job is not None:
+                left.append(job)
+        return left
+
+    def _commit(self, batch: Sequence[Job[object]]) -> None:
+        try:
+            with self._turn():
+                results = self._transaction(batch)
+        except _GaveUp:
+            self._keep_owed(batch, "locked by another process")
+        except (sqlite3.Error, OSError) as error:
+            # The text of the error may hold the path: log its kind alone.
+            logger.warning("ledger_store_failed", extra={"error": type(error).__name__})
+            self._disconnect()
+            self._keep_owed(batch, type(error).__name__)
+        else:
+            _deliver(results)
+
+    def _keep_owed(self, batch: Sequence[Job[object]], why: str) -> None:
+        self._fail(batch, why)
+        owed = [job for job in batch if job.must_happen]
+        self._owed = (self._owed + owed)[-MAX_QUEUED:]
+
+    @staticmethod
+    def _fail(jobs: Sequence[Job[object]], why: str) -> None:
+        _deliver([(job, StoreUnavailable(why)) for job in jobs])
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if self._lock_fd < 0:
+            lock = self._path.with_name(self._path.name + ".lock")
+            self._lock_fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
+        try:
+            yield
+        finally:
+            fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
+
+    def _transaction(self, batch: Sequence[Job[object]]) -> list[tuple[Job[object], object]]:
+        db, rows = self._connect(batch)
+        self._begin(db, batch)
+        try:
+            now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=rows.begin())
+            results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
+            rows.finish(now_us)
+            db.execute("COMMIT")
+        finally:
+            _roll_back(db)
+        self._watch_clock()
+        return results
+
+    def _connect(self, batch: Sequence[Job[object]]) -> tuple[sqlite3.Connection, SQLiteRows]:
+        if self._db is None or self._rows is None:
+            db = sqlite3.connect(
+                self._path, isolation_level=None, timeout=_BUSY_MS / 1000, cached_statements=64
+            )
+            self._db, rows = db, SQLiteRows(db)
+            self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"), batch)
+            db.execute("PRAGMA synchronous = NORMAL")
+            self._begin(db, batch)
+            try:
+                rows.create()
+                db.execute("COMMIT")
+            finally:
+                _roll_back(db)
+            self._rows = rows
+        return self._db, self._rows
+
+    def _disconnect(self) -> None:
+        db, self._db, self._rows = self._db, None, None
+        if db is not None:
+            db.close()
+
+    def _begin(self, db: sqlite3.Connection, batch: Sequence[Job[object]]) -> None:
+        # IMMEDIATE: a transaction that reads first and then wants to write is refused at once
+        # when another process wrote in between, however long it was ready to wait.
+        self._patiently(lambda: db.execute("BEGIN IMMEDIATE"), batch)
+
+    def _patiently(self, statement: Callable[[], object], batch: Sequence[Job[object]]) -> None:
+        """Repeat while a stranger to our lock holds the file and anybody still waits."""
+        while True:
+            try:
+                statement()
+            except sqlite3.OperationalError as error:
+                if error.sqlite_errorcode & 0xFF not in (
+                    sqlite3.SQLITE_BUSY,
+                    sqlite3.SQLITE_LOCKED,
+                ):
+                    raise
+                if self._hurry.is_set() or all(job.is_withdrawn for job in batch):
+                    raise _GaveUp from error
+            else:
+                return
+
+    def _watch_clock(self) -> None:
+        ahead_s = self._time.wall_is_ahead_s(self._clock.now_s(), self._clock.monotonic_s())
+        if (abs(ahead_s) > ALARM_S) != self._clock_alarm:
+            self._clock_alarm = not self._clock_alarm
+            logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
+
+
+def _roll_back(db: sqlite3.Connection) -> None:
+    """After a commit there is nothing to do."""
+    if db.in_transaction:
+        db.execute("ROLLBACK")
+
+
+def _outcome(job: Job[object], rows: Rows, now_us: int) -> object:
+    try:
+        return job.run(rows, now_us)
+    except ValueError as error:
+        # A bad call is the caller's affair: it must not undo what the others asked for.
+        return error
+
+
+def _deliver(results: Sequence[tuple[Job[object], object]]) -> None:
+    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Job[object], object]]] = {}
+    for job, result in results:
+        by_loop.setdefault(job.loop, []).append((job, result))
+    for loop, pairs in by_loop.items():
+        try:
+            loop.call_soon_threadsafe(_resolve, pairs)
+        except RuntimeError:
+            # The loop is closed: nobody is left to hear it.
+            continue
+
+
+def _resolve(pairs: Sequence[tuple[Job[object], object]]) -> None:
+    for job, result in pairs:
+        if job.future.done():
+            continue
+        if isinstance(result, Exception):
+            job.future.set_exception(result)
+        else:
+            job.future.set_result(result)
+
+
+__all__ = ["MAX_QUEUED", "GroupCommit", "Job"]

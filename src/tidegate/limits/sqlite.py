@@ -1,0 +1,134 @@
+"""How do reservations survive a restart, and how do processes share them?
+
+Lives here: the ledger on an SQLite file as seen from the event loop: it hands work to the
+writer thread and waits for a bounded time. Does not live here: any decision (books), the thread
+(group_commit), the tables (sqlite_rows).
+"""
+
+import asyncio
+import logging
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from tidegate.clock import Clock
+from tidegate.errors import StoreUnavailable
+from tidegate.limits import books
+from tidegate.limits.books import Rows
+from tidegate.limits.group_commit import GroupCommit, Job
+from tidegate.limits.ledger import Charge, Granted, Limit, Need, NeverFits, Refused, Usage
+
+logger = logging.getLogger(__name__)
+
+T = TypeVar("T")
+
+
+class SQLiteLedger:
+    """A Ledger on the file `path`, shared by any number of processes of one machine.
+
+    Durable against the death of the process, not against the loss of power (synchronous =
+    NORMAL). No call waits longer than `wait_s`: then StoreUnavailable. The event loop never
+    touches the file.
+    """
+
+    def __init__(self, path: str | Path, clock: Clock, wait_s: float = 5.0) -> None:
+        self._path = Path(path)
+        self._clock = clock
+        self._wait_s = wait_s
+        self._writer: GroupCommit | None = None
+
+    async def open(self) -> None:
+        """Create the file if need be and start the writer; raises StoreUnavailable."""
+        if self._writer is not None:
+            return
+        self._writer = GroupCommit(self._path, self._clock)
+        self._writer.start()
+        try:
+            await self._answer(self._submit(_nothing))
+        except StoreUnavailable:
+            self._writer.give_up()
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Commit what was accepted and close the file, within about `wait_s`."""
+        writer, self._writer = self._writer, None
+        if writer is None:
+            return
+        writer.stop()
+        if not await asyncio.to_thread(writer.wait_stopped, self._wait_s):
+            writer.give_up()
+            logger.warning("ledger_close_late")
+
+    async def reserve(
+        self, reservation_id: str, owner: str, charges: Sequence[Charge], *, lease_s: float
+    ) -> Granted | Refused | NeverFits:
+        """See Ledger.reserve."""
+        lease_us = round(lease_s * 1_000_000)
+
+        def run(rows: Rows, now_us: int) -> Granted | Refused | NeverFits:
+            return books.reserve(
+                rows, (reservation_id, owner), charges, now_us=now_us, lease_us=lease_us
+            )
+
+        job = self._submit(run)
+        try:
+            return await self._answer(job)
+        except (asyncio.CancelledError, StoreUnavailable):
+            if not job.withdraw() and not job.has_failed:
+                # It is being granted while we give up. The queue is in order: this comes after.
+                self._undo(reservation_id, owner)
+            raise
+
+    async def settle(self, reservation_id: str, owner: str, need: Need | None) -> bool:
+        """See Ledger.settle."""
+        return await self._answer(
+            self._submit(
+                lambda rows, _: books.settle(rows, reservation_id, owner, need), must_happen=True
+            )
+        )
+
+    async def release(self, reservation_id: str, owner: str) -> bool:
+        """See Ledger.release."""
+        return await self._answer(
+            self._submit(
+                lambda rows, _: books.release(rows, reservation_id, owner), must_happen=True
+            )
+        )
+
+    async def usage(self, limit: Limit, scope_key: str) -> Usage:
+        """See Ledger.usage."""
+        return await self._answer(
+            self._submit(lambda rows, now_us: books.usage(rows, limit, scope_key, now_us=now_us))
+        )
+
+    def _submit(self, run: Callable[[Rows, int], T], *, must_happen: bool = False) -> Job[T]:
+        if self._writer is None:
+            raise StoreUnavailable("ledger not open", retry_after_s=None)
+        job = Job(run, must_happen=must_happen)
+        self._writer.submit(job)
+        return job
+
+    async def _answer(self, job: Job[T]) -> T:
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await job.future
+        except TimeoutError:
+            raise StoreUnavailable("no answer from the ledger in time") from None
+        finally:
+            job.withdraw()
+
+    def _undo(self, reservation_id: str, owner: str) -> None:
+        if self._writer is not None and self._writer.accepts:
+            job = self._submit(
+                lambda rows, _: books.release(rows, reservation_id, owner), must_happen=True
+            )
+            # Nobody waits for it, so nobody would hear of its failure.
+            job.future.cancel()
+
+
+def _nothing(rows: Rows, now_us: int) -> None:
+    """The first job: it opens the file."""
+
+
+__all__ = ["SQLiteLedger"]

@@ -1,0 +1,42 @@
+"""What time do the books count in, when the wall clock cannot be trusted?
+
+Lives here: the rule that turns two readings of a clock and the newest time in a store into one
+time that never goes back and never runs faster than time passes. Does not live here: the clock.
+
+The wall clock is read once, to have a common start for processes and restarts; after that the
+monotonic clock counts. A wall clock that is set ahead an hour would otherwise hand every tenant
+a fresh quota, and one set back would lock everybody out for an hour. A store that is ahead of
+us (another process, or the time before a restart) pulls us forward and we go on from there.
+"""
+
+ALARM_S = 5.0
+"""A wall clock further off than this deserves a line in the log."""
+
+
+class StoreTime:
+    """Store time of one process, in whole microseconds since the epoch."""
+
+    __slots__ = ("_anchor_us",)
+
+    def __init__(self, wall_s: float, monotonic_s: float) -> None:
+        # The anchor is store time at monotonic zero.
+        self._anchor_us = _us(wall_s) - _us(monotonic_s)
+
+    def now_us(self, monotonic_s: float, *, last_seen_us: int = 0) -> int:
+        """The time for the next entry in a store whose newest entry is at `last_seen_us`."""
+        now_us = self._anchor_us + _us(monotonic_s)
+        if now_us < last_seen_us:
+            self._anchor_us += last_seen_us - now_us
+            now_us = last_seen_us
+        return now_us
+
+    def wall_is_ahead_s(self, wall_s: float, monotonic_s: float) -> float:
+        """How far the wall clock is ahead of store time; negative when it is behind."""
+        return (_us(wall_s) - self._anchor_us - _us(monotonic_s)) / 1_000_000
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * 1_000_000)
+
+
+__all__ = ["ALARM_S", "StoreTime"]
