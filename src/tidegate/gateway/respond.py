@@ -45,7 +45,7 @@ class Responder:
     (CORS, `connection: close`). `status` is 0 until a head was sent. `error_body` is the dialect.
     """
 
-    __slots__ = ("_send", "_request_header", "error_body", "extra", "request_id", "status")
+    __slots__ = ("_request_header", "_send", "error_body", "extra", "request_id", "status")
 
     def __init__(self, send: Send, request_id: str, *, extra: Headers = ()) -> None:
         self._send = send

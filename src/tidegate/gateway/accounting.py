@@ -1,0 +1,93 @@
+"""What is written down about a request, whatever ends it?
+
+Lives here: the one context that every authenticated request passes through, which gives each of
+them exactly one end: in the records, in the metrics and (for failures) in the log. Does not live
+here: the steps on the way (Trail), who pays (charge), what the client gets (app).
+"""
+
+import asyncio
+import logging
+from types import TracebackType
+
+from tidegate.clock import Clock
+from tidegate.errors import TidegateError
+from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.respond import Responder
+from tidegate.records.entries import Trail
+from tidegate.records.store import Recorder
+
+logger = logging.getLogger(__name__)
+
+
+class Accounting:
+    """Opens one account a request. One per application."""
+
+    def __init__(self, recorder: Recorder, metrics: Metrics, clock: Clock) -> None:
+        self.recorder = recorder
+        self.metrics = metrics
+        self.clock = clock
+
+    def accounted(self, trail: Trail, responder: Responder) -> "Account":
+        """A context for the whole handling of one authenticated request."""
+        return Account(self, trail, responder)
+
+
+class Account:
+    """The context of `Accounting.accounted`; entered once.
+
+    `outcome` is one word for a request that raised nothing: "ok", or the code of what was wrong
+    with an answer that had begun.
+    """
+
+    __slots__ = ("_accounting", "_responder", "_started_s", "_trail", "outcome")
+
+    def __init__(self, accounting: Accounting, trail: Trail, responder: Responder) -> None:
+        self._accounting = accounting
+        self._trail = trail
+        self._responder = responder
+        self._started_s = 0.0
+        self.outcome = "ok"
+
+    async def __aenter__(self) -> "Account":
+        self._started_s = self._accounting.clock.monotonic_s()
+        self._accounting.recorder.begin(self._trail)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        trail, status = self._trail, self._responder.status
+        match error:
+            case None:
+                outcome = self.outcome
+            case TidegateError():
+                outcome, status = error.code, status or error.status
+                self._log_failure(error)
+            case asyncio.CancelledError():
+                outcome = "cancelled"
+            case _:
+                # The boundary in app logs it and answers.
+                outcome, status = "gateway.internal", status or 500
+        trail.finish(outcome, status)
+        self._accounting.recorder.end(trail)
+        self._accounting.metrics.request_ended(
+            surface=trail.surface,
+            tenant=trail.principal.tenant,
+            outcome=outcome,
+            seconds=self._accounting.clock.monotonic_s() - self._started_s,
+        )
+
+    def _log_failure(self, error: TidegateError) -> None:
+        logger.log(
+            logging.WARNING if error.status >= 500 else logging.INFO,
+            "request_refused",
+            extra={
+                "request_id": self._trail.request_id,
+                "code": error.code,
+                "status": error.status,
+                "tenant": self._trail.principal.tenant,
+            },
+        )

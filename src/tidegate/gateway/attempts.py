@@ -1,0 +1,155 @@
+"""How is one chat request carried to the targets of its route?
+
+Lives here: the walk that tries target after target until one answer has begun to leave. Does
+not live here: which target is next (routing.failover), how an answer's bytes get to the client
+(relay), what may leave (pipeline).
+"""
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.clock import Clock
+from tidegate.errors import Overloaded, TidegateError
+from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage
+from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay
+from tidegate.providers.openai import chat_request
+from tidegate.routing.failover import Try
+from tidegate.routing.outcome import Outcome, classify, retry_after_s
+from tidegate.transport.inbox import AttemptFailed, Inbox
+from tidegate.transport.upstream import Failure, Transport, UpstreamRequest
+
+logger = logging.getLogger(__name__)
+
+_ERROR_BODY_BYTES = 65_536
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Sizes of what an upstream may send, in bytes."""
+
+    event_bytes: int
+    before_commit_bytes: int
+
+
+class Attempts:
+    """Carries calls over one transport. Knows what runs only in order to be able to cut it."""
+
+    def __init__(
+        self,
+        transport: Transport,
+        clock: Clock,
+        bounds: Bounds,
+    ) -> None:
+        self._transport = transport
+        self._clock = clock
+        self._bounds = bounds
+        self._live: set[Inbox] = set()
+        self._closed = False
+
+    def cut(self) -> None:
+        """The drain limit: end every running answer as if its upstream broke; start none."""
+        self._closed = True
+        for inbox in tuple(self._live):
+            inbox.fail(Failure.RESET)
+
+    async def answer(self, call: ChatCall) -> str:
+        """Answer the client from the first target that can; raises what the client gets if none.
+
+        Before the first byte has left every fault moves on to the next target; after it an
+        error event ends the answer. Returns "ok", or the code of that error. A cancelled call
+        counts against no target.
+        """
+        failover = call.failover
+        try:
+            step = failover.start(self._clock.monotonic_s())
+            while isinstance(step, Try):
+                ended = await self._attempt(step, call)
+                now_s = self._clock.monotonic_s()
+                self._note(call, step, ended)
+                if call.responder.started:
+                    failover.finished(ended.outcome, now_s)
+                    return ended.code
+                if self._closed:
+                    raise Overloaded("draining")
+                step = failover.on(ended.outcome, now_s, retry_after_s=ended.retry_after_s)
+        except (asyncio.CancelledError, TidegateError):
+            failover.cancelled(self._clock.monotonic_s())
+            raise
+        raise step.error
+
+    def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
+        provider = step.target.provider
+        call.trail.step("attempt", ended.outcome.value, provider=provider, status=ended.status)
+        if ended.outcome is not Outcome.OK:
+            logger.warning(
+                "attempt_failed",
+                extra={
+                    "request_id": call.trail.request_id,
+                    "provider": provider,
+                    "outcome": ended.outcome.value,
+                    "upstream_status": ended.status,
+                },
+            )
+
+    async def _attempt(self, step: Try, call: ChatCall) -> Ended:
+        with Inbox(self._clock) as inbox:
+            self._live.add(inbox)
+            try:
+                inbox.start(
+                    self._transport,
+                    self._request(step, call),
+                    connect_s=call.deadlines.connect_s,
+                )
+                inbox.arm(step.deadline_s)
+                status, headers = await inbox.head()
+                if status != 200:
+                    body = await _bounded(inbox, _ERROR_BODY_BYTES)
+                    wish_s = retry_after_s(headers, self._clock.now_s())
+                    return Ended(classify(status, headers, body), status, wish_s)
+                stage = self._stage(call, headers)
+                return await Relay(call, step, inbox, stage, self._clock).run()
+            except AttemptFailed as failed:
+                return Ended(OUTCOME_OF[failed.failure])
+            finally:
+                self._live.discard(inbox)
+
+    def _request(self, step: Try, call: ChatCall) -> UpstreamRequest:
+        made = chat_request(
+            call.providers[step.target.provider],
+            step.target,
+            call.body,
+            model=call.model,
+            stream=call.stream,
+        )
+        return UpstreamRequest(
+            made.method, made.url, made.headers, made.body, made.proxy, replayable=True
+        )
+
+    def _stage(self, call: ChatCall, headers: Mapping[str, str]) -> ResponseStage:
+        is_json = headers.get("content-type", "").lower().startswith("application/json")
+        if call.stream and not is_json:
+            return ChatStream(
+                call.masking.stream_filter(),
+                max_event_bytes=self._bounds.event_bytes,
+                before_commit_bytes=self._bounds.before_commit_bytes,
+                tail_comment=call.masking.tail_comment,
+            )
+        return ChatAnswer(
+            call.masking.answer_filter(),
+            max_bytes=self._bounds.event_bytes,
+            # A stream was asked for: a document is an error object, or no answer to that.
+            acceptable=not call.stream,
+        )
+
+
+async def _bounded(inbox: Inbox, limit: int) -> bytes:
+    """The first `limit` bytes of a body that only a classifier will see."""
+    body = bytearray()
+    while len(body) < limit:
+        chunk = await inbox.read()
+        if not chunk:
+            break
+        body += chunk
+    return bytes(body[:limit])

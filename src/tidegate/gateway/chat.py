@@ -1,0 +1,168 @@
+"""What happens to one chat completion, in order?
+
+    1 identity   headers -> Principal                  401
+    2 body       bounded, strict, known fields         400 413 415
+    3 routing    the route of this model and principal 403 404
+    4 limits     RESERVE the estimate                  429 413 503
+    5 redaction  the request's text                    (or block)
+    6 attempts   target after target, then the answer  502 400
+    7 limits     SETTLE what was used | RELEASE
+    8 record     one entry, whatever ended it
+
+Lives here: this order, and which resources a request holds. Does not live here: any of the
+decisions. An answer that has begun is settled by what was really used, also when the client
+disappears; one that has not is released. Never both, never neither (charge).
+"""
+
+import asyncio
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import ParamSpec, TypeVar
+
+from tidegate import strictjson
+from tidegate.clock import Clock
+from tidegate.errors import InvalidRequest
+from tidegate.gateway.accounting import Accounting
+from tidegate.gateway.attempts import Attempts
+from tidegate.gateway.body import BodyReader
+from tidegate.gateway.charge import Charging
+from tidegate.gateway.masking import Masking
+from tidegate.gateway.relay import ChatCall
+from tidegate.gateway.respond import Receive, Responder, Scope
+from tidegate.identity.keys import KeyTable
+from tidegate.limits.estimate import estimate_request
+from tidegate.limits.ledger import LimitTable
+from tidegate.providers.base import Provider
+from tidegate.records.entries import Trail
+from tidegate.routing.failover import Failover
+from tidegate.routing.plan import RouteTable
+from tidegate.routing.targets import Targets
+
+_LEASE_GRACE_S = 30.0
+_LARGE_BYTES = 262_144
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ChatPolicy:
+    """What one configuration revision says about chat requests; swapped whole at a reload."""
+
+    revision: str
+    keys: KeyTable
+    routes: RouteTable
+    limits: LimitTable
+    providers: Mapping[str, Provider]
+    masking: Mapping[str, Masking]
+    """By route name."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChatRequest:
+    """The five fields that policy acts on; everything else passes untouched."""
+
+    document: dict[str, object]
+    model: str | None
+    stream: bool
+
+    @classmethod
+    def read(cls, document: object) -> "ChatRequest":
+        """Check what we act on; raises InvalidRequest naming the field."""
+        if not isinstance(document, dict):
+            raise InvalidRequest(public="The body must be a JSON object.")
+        model, stream = document.get("model"), document.get("stream")
+        if model is not None and (not isinstance(model, str) or not model):
+            raise InvalidRequest(public="'model' must be a non-empty string.", param="model")
+        if stream is not None and not isinstance(stream, bool):
+            raise InvalidRequest(public="'stream' must be true or false.", param="stream")
+        if not isinstance(document.get("messages"), list) or not document["messages"]:
+            raise InvalidRequest(public="'messages' must be a non-empty list.", param="messages")
+        return cls(document, model, bool(stream))
+
+
+class Chat:
+    """Serves `POST /v1/chat/completions`. `policy` gives the revision that is in force."""
+
+    def __init__(
+        self,
+        *,
+        policy: Callable[[], ChatPolicy],
+        bodies: BodyReader,
+        charging: Charging,
+        attempts: Attempts,
+        targets: Targets,
+        accounting: Accounting,
+        clock: Clock,
+    ) -> None:
+        self._policy = policy
+        self._bodies = bodies
+        self._charging = charging
+        self._attempts = attempts
+        self._targets = targets
+        self._accounting = accounting
+        self._clock = clock
+
+    async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
+        """Answer one request; raises the TidegateError that the client gets otherwise."""
+        policy = self._policy()
+        started_s = self._clock.monotonic_s()
+        principal = policy.keys.find(scope["headers"])
+        trail = Trail.begin(
+            "chat", responder.request_id, principal, policy.revision, headers=scope["headers"]
+        )
+        async with (
+            self._accounting.accounted(trail, responder) as account,
+            self._bodies.json(scope, receive) as body,
+        ):
+            request = ChatRequest.read(body.value)
+            route = policy.routes.match(request.model, principal)
+            if route is None:
+                raise policy.routes.refusal(request.model, principal)
+            trail.step("route", "match", rule=route.name)
+            estimate = estimate_request(request.document)
+            deadlines = route.deadlines
+            total_s = deadlines.stream_total_s if request.stream else deadlines.total_s
+            async with self._charging.reserved(
+                responder.request_id,
+                policy.limits.charges(principal, route=route.name, need=estimate),
+                lease_s=total_s + _LEASE_GRACE_S,
+            ) as charge:
+                trail.step("limits", "reserved", tokens=estimate.total_tokens)
+                masking = policy.masking[route.name]
+                document, found = await _beside_the_loop(
+                    len(body.raw), masking.mask_request, request.document
+                )
+                trail.counts("redact_request", masking.request, found)
+                changed = document is not request.document
+                account.outcome = await self._attempts.answer(
+                    ChatCall(
+                        body=strictjson.dumps(document) if changed else body.raw,
+                        model=request.model,
+                        stream=request.stream,
+                        estimate=estimate,
+                        providers=policy.providers,
+                        masking=masking,
+                        deadlines=deadlines,
+                        started_s=started_s,
+                        failover=Failover(
+                            route,
+                            self._targets,
+                            started_s=started_s,
+                            total_s=total_s,
+                            stream=request.stream,
+                        ),
+                        charge=charge,
+                        trail=trail,
+                        responder=responder,
+                    )
+                )
+
+
+async def _beside_the_loop(
+    size_bytes: int, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
+) -> T:
+    """`call` in a thread if it works on so much that other requests would notice."""
+    if size_bytes <= _LARGE_BYTES:
+        return call(*args, **kwargs)
+    return await asyncio.to_thread(call, *args, **kwargs)

@@ -1,0 +1,179 @@
+"""Which redaction applies to this direction, and what if it fails?
+
+Lives here: the modes off, detect and enforce, and the guard that turns any failure inside the
+redactor into our own error: nothing unredacted leaves. Does not live here: what is masked and
+how (redaction), framing (pipeline).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Literal, ParamSpec, TypeVar
+
+from tidegate import strictjson
+from tidegate.errors import ContentBlocked, RedactionFailed, TidegateError
+from tidegate.redaction import (
+    BlockedContent,
+    ChatStreamRedactor,
+    RedactionPolicy,
+    redact_chat_completion,
+    redact_chat_request,
+    redact_tree,
+)
+
+Mode = Literal["off", "detect", "enforce"]
+Counts = dict[str, int]
+Body = dict[str, object]
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def guarded(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
+    """`call`, with every failure turned into RedactionFailed and a block into ContentBlocked.
+
+    Detectors are plug-ins: whatever one raises, the request ends with our error and not with
+    the text it was to look at. The detail is a type name; a message could quote the text.
+    """
+    try:
+        return call(*args, **kwargs)
+    except BlockedContent as blocked:
+        raise ContentBlocked(blocked.kind) from None
+    except TidegateError:
+        raise
+    except Exception as error:  # noqa: BLE001 - plug-in call
+        raise RedactionFailed(type(error).__name__) from None
+
+
+@dataclass(frozen=True, slots=True)
+class Masking:
+    """The redaction of one route or one MCP server.
+
+    `tool_arguments` and `tool_results` may be weaker or stronger than the rest of an answer.
+    """
+
+    policy: RedactionPolicy
+    request: Mode = "detect"
+    response: Mode = "enforce"
+    tool_arguments: Mode = "detect"
+    tool_results: Mode = "enforce"
+    logprobs: str = "drop"
+    tail_comment: bool = False
+
+    def mask_request(self, body: Body) -> tuple[Body, Counts]:
+        """The body to send upstream, the same object if nothing changes; what was found."""
+        if self.request == "off":
+            return body, {}
+        if self.request == "detect":
+            return body, guarded(redact_chat_request, body, self.policy.observing())[1]
+        return guarded(redact_chat_request, body, self.policy)
+
+    def stream_filter(self) -> "PassThrough | Observed | Masked":
+        """The stage for one answer's stream."""
+        if self.response == "off":
+            return PassThrough()
+        redactor = ChatStreamRedactor(
+            self.policy if self.response == "enforce" else self.policy.observing(),
+            logprobs=self.logprobs,
+            tool_arguments=self.tool_arguments == "enforce",
+        )
+        return Masked(redactor) if self.response == "enforce" else Observed(redactor)
+
+    def answer_filter(self) -> "WholeAnswer":
+        """The stage for one whole answer."""
+        return WholeAnswer(self)
+
+    def mask_result(self, value: object) -> tuple[object, Counts]:
+        """An MCP message from an upstream: the value that may leave, and what was found."""
+        if self.tool_results == "off":
+            return value, {}
+        if self.tool_results == "detect":
+            return value, guarded(redact_tree, value, self.policy.observing())[1]
+        return guarded(redact_tree, value, self.policy)
+
+
+class PassThrough:
+    """Redaction is off: everything leaves as it came."""
+
+    def __init__(self) -> None:
+        self.counts: Counts = {}
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payload itself."""
+        return [data]
+
+    def finish(self) -> list[bytes]:
+        """Nothing was held."""
+        return []
+
+    def drop(self) -> None:
+        """Nothing was held."""
+
+
+class Masked:
+    """Redaction is enforced: only what the redactor releases leaves."""
+
+    def __init__(self, redactor: ChatStreamRedactor) -> None:
+        self._redactor = redactor
+
+    @property
+    def counts(self) -> Counts:
+        """What was masked so far, in first-seen order."""
+        return self._redactor.counts
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payloads that may leave now."""
+        return guarded(self._redactor.feed, data)
+
+    def finish(self) -> list[bytes]:
+        """What was held."""
+        return guarded(self._redactor.finish)
+
+    def drop(self) -> None:
+        """Forget what is held."""
+        self._redactor.drop()
+
+
+class Observed(Masked):
+    """Redaction only counts: everything leaves as it came."""
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The payload itself, after the redactor has seen it."""
+        super().feed(data)
+        return [data]
+
+    def finish(self) -> list[bytes]:
+        """Nothing of the text was withheld."""
+        super().finish()
+        return []
+
+
+class WholeAnswer:
+    """A non-stream answer: the same detectors over the whole document."""
+
+    def __init__(self, masking: Masking) -> None:
+        self._masking = masking
+        self.counts: Counts = {}
+
+    def whole(self, body: bytes) -> bytes:
+        """The document that may leave: the same bytes if nothing was found."""
+        mode = self._masking.response
+        if mode == "off":
+            return body
+        policy = self._masking.policy
+        document = guarded(_document, body)
+        masked, self.counts = guarded(
+            redact_chat_completion,
+            document,
+            policy if mode == "enforce" else policy.observing(),
+            logprobs=self._masking.logprobs,
+            tool_arguments=self._masking.tool_arguments == "enforce",
+        )
+        if mode == "detect" or masked is document:
+            return body
+        return strictjson.dumps(masked)
+
+
+def _document(body: bytes) -> Body:
+    value = strictjson.loads(body)
+    if not isinstance(value, dict):
+        raise TypeError("a completion is a JSON object")
+    return value

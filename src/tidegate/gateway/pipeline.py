@@ -1,0 +1,262 @@
+"""What may leave for these upstream bytes, and is the answer complete?
+
+The response side of one attempt, sans-IO and synchronous: `feed(bytes) -> bytes` once per
+upstream read, `finish() -> bytes` at its end, `fail(error) -> bytes` when it broke. Two shapes
+share the interface: ChatStream (events) and ChatAnswer (one JSON document).
+
+Lives here: framing, the commit point, what counts as an answer, the order of redaction and
+framing. Does not live here: sockets, clocks and failover (attempts), what is masked (redaction).
+"""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from tidegate import sse, strictjson
+from tidegate.errors import TidegateError, envelope
+from tidegate.limits.estimate import TextMeter
+from tidegate.providers.base import Glance, MalformedEvent, Usage
+from tidegate.providers.openai import glance, glance_completion
+from tidegate.routing.outcome import Outcome
+
+_DONE = b"data: [DONE]\n\n"
+
+
+class StreamFilter(Protocol):
+    """The redaction stage of a stream: payloads of events in, payloads that may leave out."""
+
+    counts: dict[str, int]
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """What may leave after this payload."""
+
+    def finish(self) -> list[bytes]:
+        """What was still held when the stream ended well."""
+
+    def drop(self) -> None:
+        """Forget what is held: the stream broke, and half a secret must not leave."""
+
+
+class AnswerFilter(Protocol):
+    """The redaction stage of a whole answer."""
+
+    counts: dict[str, int]
+
+    def whole(self, body: bytes) -> bytes:
+        """The body that may leave."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """What the answer cost: the upstream's own numbers, else a count of the text that came."""
+
+    usage: Usage | None = None
+    meter: TextMeter = field(default_factory=TextMeter)
+
+    @property
+    def output_tokens(self) -> int:
+        """Tokens of the answer so far."""
+        return self.usage.completion if self.usage else self.meter.tokens
+
+
+class ResponseStage(Protocol):
+    """What attempts see of an answer, whatever its shape."""
+
+    spent: Spent
+    tokens_seen: int
+    complete: bool
+    broken: Outcome | None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Bytes for the client, also those before a fault; then look at `broken`."""
+
+    def finish(self) -> bytes:
+        """The rest, at the upstream's clean end; then look at `broken`."""
+
+    def fail(self, error: TidegateError, request_id: str) -> bytes:
+        """The last bytes of an answer that broke after its first bytes had left."""
+
+
+class ChatStream:
+    """An event stream. Nothing leaves before the first content event has been seen.
+
+    Content is text, reasoning, a refusal, a tool call or a finish reason; comments, role chunks,
+    empty deltas and usage are not. `tokens_seen` counts content events: it is what deadlines
+    watch. `broken` says why the answer is none, or is cut; what was good before it has been
+    returned. After `[DONE]` further bytes are ignored. Cost: one pass over the bytes; held text
+    and one unfinished event in memory. Raises only what the filter raises.
+    """
+
+    __slots__ = (
+        "_before_commit",
+        "_before_commit_bytes",
+        "_decoder",
+        "_filter",
+        "_finished",
+        "_tail_comment",
+        "_unfinished",
+        "broken",
+        "complete",
+        "spent",
+        "tokens_seen",
+    )
+
+    def __init__(
+        self,
+        stream_filter: StreamFilter,
+        *,
+        max_event_bytes: int,
+        before_commit_bytes: int,
+        tail_comment: bool = False,
+    ) -> None:
+        self._filter = stream_filter
+        self._decoder = sse.Decoder(max_event_bytes)
+        self._before_commit = b""
+        self._before_commit_bytes = before_commit_bytes
+        self._tail_comment = tail_comment
+        self._unfinished: set[int] = set()
+        self._finished = False
+        self.spent = Spent()
+        self.tokens_seen = 0
+        self.complete = False
+        self.broken: Outcome | None = None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """All that may leave after this read, as one buffer; b"" before the commit point."""
+        if self.complete or self.broken:
+            return b""
+        out: list[bytes] = []
+        try:
+            for event in self._decoder.feed(chunk):
+                if event.data == b"[DONE]":
+                    self._close(out)
+                    break
+                self._event(event, out)
+                if self.broken:
+                    break
+        except (sse.EventTooLarge, MalformedEvent):
+            self.broken = Outcome.MALFORMED
+        return self._release(out)
+
+    def finish(self) -> bytes:
+        """The upstream closed: whole if each choice had its finish reason, else cut."""
+        if self.complete or self.broken:
+            return b""
+        if self._unfinished or not self._finished:
+            self.broken = Outcome.INTERRUPTED
+            return b""
+        out: list[bytes] = []
+        self._close(out)
+        return self._release(out)
+
+    def fail(self, error: TidegateError, request_id: str) -> bytes:
+        """One error event and no `[DONE]`; held text is dropped, it may be half a secret."""
+        self._filter.drop()
+        self.complete = True
+        return sse.encode(strictjson.dumps(envelope(error, request_id)))
+
+    def _event(self, event: sse.Event, out: list[bytes]) -> None:
+        seen = glance(event.data, event=event.event)
+        if seen.error is not None:
+            self.broken = seen.error
+            return
+        if seen.usage is not None:
+            self.spent.usage = seen.usage
+        if seen.text:
+            self.spent.meter.add(seen.text)
+        if seen.content:
+            self.tokens_seen += 1
+        if seen.finished:
+            self._finished = True
+        self._unfinished.update(seen.open_choices)
+        self._unfinished.difference_update(seen.finished)
+        out.extend(sse.encode(data, event=event.event) for data in self._filter.feed(event.data))
+
+    def _close(self, out: list[bytes]) -> None:
+        out.extend(sse.encode(data) for data in self._filter.finish())
+        if self._tail_comment:
+            # Directly above the data line of the same event: a comment with a blank line of its
+            # own would be an event without data to some clients.
+            out.append(f": guardrail redactions={self._filter.counts}\n".encode())
+        out.append(_DONE)
+        self.complete = True
+
+    def _release(self, out: list[bytes]) -> bytes:
+        ready = b"".join(out)
+        if self.tokens_seen:
+            if self._before_commit:
+                ready, self._before_commit = self._before_commit + ready, b""
+            return ready
+        if self.complete:
+            # A stream that ends without an answer is no answer: the next target may have one.
+            self.complete, self.broken = False, Outcome.MALFORMED
+            return b""
+        limit = max(self._before_commit_bytes, len(ready))
+        self._before_commit += ready
+        if len(self._before_commit) > limit:
+            self.broken = Outcome.MALFORMED
+        return b""
+
+
+class ChatAnswer:
+    """One JSON document, collected whole before anything leaves.
+
+    With `acceptable` false only the error in it matters: a stream was asked for.
+    """
+
+    __slots__ = (
+        "_acceptable",
+        "_body",
+        "_filter",
+        "_max_bytes",
+        "_size",
+        "broken",
+        "complete",
+        "spent",
+        "tokens_seen",
+    )
+
+    def __init__(
+        self, answer_filter: AnswerFilter, *, max_bytes: int, acceptable: bool = True
+    ) -> None:
+        self._filter = answer_filter
+        self._acceptable = acceptable
+        self._body: list[bytes] = []
+        self._size = 0
+        self._max_bytes = max_bytes
+        self.spent = Spent()
+        self.tokens_seen = 0
+        self.complete = False
+        self.broken: Outcome | None = None
+
+    def feed(self, chunk: bytes) -> bytes:
+        """Collects; nothing leaves before the document is whole."""
+        self._size += len(chunk)
+        if self._size > self._max_bytes:
+            self.broken = Outcome.MALFORMED
+            self._body.clear()
+        elif self.broken is None:
+            self._body.append(chunk)
+        return b""
+
+    def finish(self) -> bytes:
+        """The redacted document, if it is a completion with a choice; else look at `broken`."""
+        if self.broken:
+            return b""
+        body = b"".join(self._body)
+        seen = glance_completion(body)
+        if not isinstance(seen, Glance):
+            self.broken = seen
+            return b""
+        if not self._acceptable:
+            self.broken = Outcome.MALFORMED
+            return b""
+        self.spent.usage = seen.usage
+        self.spent.meter.add(seen.text)
+        self.tokens_seen = 1
+        self.complete = True
+        return self._filter.whole(body)
+
+    def fail(self, error: TidegateError, request_id: str) -> bytes:
+        """Nothing has left, so nothing is owed: the path answers with an error of its own."""
+        del error, request_id
+        return b""

@@ -1,0 +1,203 @@
+"""How do the bytes of one attempt reach the client?
+
+Lives here: one request on its way (ChatCall), the clocks while it is answered, and the moment
+from which the tenant pays. Does not live here: which target is asked (attempts), what may leave
+(pipeline), when a reservation ends (charge).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from tidegate.clock import Clock
+from tidegate.errors import TidegateError, UpstreamInterrupted
+from tidegate.gateway.charge import Charge
+from tidegate.gateway.masking import Masking
+from tidegate.gateway.pipeline import ResponseStage
+from tidegate.gateway.respond import Header, Responder
+from tidegate.limits.ledger import Need
+from tidegate.providers.base import Provider
+from tidegate.records.entries import Trail
+from tidegate.routing.failover import Failover, Try
+from tidegate.routing.outcome import Outcome
+from tidegate.routing.plan import Deadlines
+from tidegate.transport.inbox import AttemptFailed, Inbox
+from tidegate.transport.upstream import Failure
+
+_POOL_GRACE_S = 0.25
+
+OUTCOME_OF: Mapping[Failure, Outcome] = {
+    Failure.UNREACHABLE: Outcome.UNREACHABLE,
+    Failure.RESET: Outcome.UNREACHABLE,
+    Failure.MALFORMED: Outcome.MALFORMED,
+    Failure.TOO_LARGE: Outcome.MALFORMED,
+    Failure.TIMEOUT: Outcome.TIMEOUT,
+}
+
+
+@dataclass(slots=True)
+class ChatCall:
+    """One admitted chat request on its way; made by the path function, changed only here."""
+
+    body: bytes
+    model: str | None
+    stream: bool
+    estimate: Need
+    providers: Mapping[str, Provider]
+    masking: Masking
+    deadlines: Deadlines
+    started_s: float
+    failover: Failover
+    charge: Charge
+    trail: Trail
+    responder: Responder
+
+
+@dataclass(frozen=True, slots=True)
+class Ended:
+    """How an attempt ended.
+
+    `status` is the upstream's (0: no answer), `retry_after_s` its own wish, if it had one.
+    `code` is what the client was told in an answer that had begun.
+    """
+
+    outcome: Outcome
+    status: int = 0
+    retry_after_s: float | None = None
+    code: str = "ok"
+
+
+class Relay:
+    """One attempt that was answered with 200: from here on its bytes, clocks and end."""
+
+    __slots__ = ("_call", "_clock", "_clocks", "_inbox", "_outcome", "_stage", "_step")
+
+    def __init__(
+        self, call: ChatCall, step: Try, inbox: Inbox, stage: ResponseStage, clock: Clock
+    ) -> None:
+        self._call = call
+        self._step = step
+        self._inbox = inbox
+        self._stage = stage
+        self._clock = clock
+        self._clocks = _Clocks(clock, call, step.deadline_s)
+        self._outcome = Outcome.OK
+
+    async def run(self) -> Ended:
+        """Pass on what the stage releases; OK, or why there is no (whole) answer.
+
+        Raises a TidegateError of our own while nothing has left; afterwards it becomes the
+        event that ends the answer.
+        """
+        responder = self._call.responder
+        try:
+            await self._pump()
+        except AttemptFailed as failed:
+            self._outcome = OUTCOME_OF[failed.failure]
+        except TidegateError as error:
+            if not responder.started:
+                raise
+            # Ours, not the upstream's: no verdict about the target.
+            return await self._break_off(error, Outcome.CANCELLED)
+        finally:
+            if responder.started:
+                self._account()
+        if not responder.started:
+            return Ended(self._outcome, 200)
+        if self._outcome is not Outcome.OK:
+            error = UpstreamInterrupted(self._outcome.value)
+            return await self._break_off(error, Outcome.INTERRUPTED)
+        if self._call.stream:
+            await responder.end()
+        await self._spare_connection()
+        return Ended(Outcome.OK, 200)
+
+    async def _pump(self) -> None:
+        stage, inbox = self._stage, self._inbox
+        while not stage.complete:
+            inbox.arm(self._clocks.due_s)
+            chunk = await inbox.read()
+            ready = stage.feed(chunk) if chunk else stage.finish()
+            self._clocks.saw(stage.tokens_seen)
+            if ready:
+                inbox.disarm()
+                with self._clocks.stopped():
+                    await self._pass_on(ready)
+            if stage.broken is not None:
+                self._outcome = stage.broken
+                return
+
+    async def _pass_on(self, ready: bytes) -> None:
+        call = self._call
+        if not call.responder.started:
+            # From here on the tenant pays for what it gets, and no other target is tried.
+            call.charge.commit()
+            call.failover.commit()
+            self._account()
+            headers = self._headers()
+            if not call.stream:
+                await call.responder.json(200, ready, headers)
+                return
+            await call.responder.start_stream(headers)
+        await call.responder.chunk(ready)
+
+    async def _break_off(self, error: TidegateError, outcome: Outcome) -> Ended:
+        call = self._call
+        call.trail.step("cut", "error_event", code=error.code)
+        await call.responder.end(self._stage.fail(error, call.responder.request_id))
+        return Ended(outcome, 200, code=error.code)
+
+    async def _spare_connection(self) -> None:
+        """The client has its answer; let the upstream end its framing, so that it can be reused."""
+        self._inbox.arm(self._clock.monotonic_s() + _POOL_GRACE_S)
+        try:
+            while await self._inbox.read():
+                pass
+        except AttemptFailed:
+            return
+
+    def _account(self) -> None:
+        spent, charge = self._stage.spent, self._call.charge
+        estimate = self._call.estimate
+        charge.use(
+            input_tokens=spent.usage.prompt if spent.usage else estimate.input_tokens,
+            output_tokens=spent.output_tokens,
+        )
+
+    def _headers(self) -> tuple[Header, ...]:
+        return (
+            (b"x-tidegate-provider", self._step.target.provider.encode()),
+            (b"x-tidegate-attempts", self._call.failover.header.encode()),
+        )
+
+
+class _Clocks:
+    """The deadline in force: that of the attempt until the first token, then idle and total.
+
+    Time in which the client did not take what it was sent does not count against the upstream.
+    """
+
+    def __init__(self, clock: Clock, call: ChatCall, attempt_due_s: float) -> None:
+        self._clock = clock
+        self._idle_s = call.deadlines.idle_s
+        self._total_due_s = call.started_s + call.deadlines.stream_total_s
+        self._stream = call.stream
+        self._tokens = 0
+        self._stopped_s = 0.0
+        self.due_s = attempt_due_s
+
+    def saw(self, tokens: int) -> None:
+        """Only a token moves the deadline: comments and empty deltas do not."""
+        if self._stream and tokens > self._tokens:
+            self._tokens = tokens
+            self.due_s = min(self._clock.monotonic_s() + self._idle_s, self._total_due_s)
+
+    def stopped(self) -> "_Clocks":
+        """A block in which we wait for the client."""
+        return self
+
+    def __enter__(self) -> None:
+        self._stopped_s = self._clock.monotonic_s()
+
+    def __exit__(self, *exc: object) -> None:
+        waited_s = self._clock.monotonic_s() - self._stopped_s
+        self.due_s = min(self.due_s + waited_s, max(self._total_due_s, self.due_s))
