@@ -1,0 +1,207 @@
+"""What of an upstream's answer may a client see?
+
+Lives here: which message is the answer to our request, which error codes pass and which become
+one generic error, and when an error says "unknown tool". Does not live here: framing
+(http_upstream), what is filtered out of lists (listing), what is masked (redaction).
+"""
+
+import re
+from dataclasses import dataclass
+from typing import Final, TypeGuard
+
+from tidegate import strictjson
+from tidegate.jsonrpc import Code, Id, Tree, error_body, typed
+
+GENERIC_MESSAGE: Final = "The MCP server behind the gateway failed."
+_MAX_DEPTH: Final = 128
+_MAX_MESSAGE_CHARS: Final = 1000
+
+PASSING_CODES: Final = frozenset(
+    {
+        Code.INVALID_REQUEST,
+        Code.METHOD_NOT_FOUND,
+        Code.INVALID_PARAMS,
+        Code.HEADER_MISMATCH,
+        Code.MISSING_CAPABILITY,
+        Code.UNSUPPORTED_VERSION,
+        -32002,  # resource not found, until 2025-11-25
+        -32042,  # URL elicitation required, 2025-11-25: a client acts on its data
+    }
+)
+"""Codes the specification defines for what a client did. Any other may carry the text of an
+exception, so only these keep their message."""
+
+_ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
+_UNKNOWN: Final = re.compile(
+    r"(?:mcp error -?[0-9]+: *)?(?:the )?(?:"
+    r"(?:unknown|no such|invalid|unrecognized|unsupported|nonexistent)"
+    r" (?:tool|prompt|resource)\b(?!s? arguments?| input| call).*"
+    r"|(?:tool|prompt|resource)\b.{0,2200}?\b(?:not found|not known|unknown|not exist|not available"
+    r"|not registered|not be found).*)",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Incoming:
+    """One JSON value from an upstream and the bytes it came in, if they may be sent on as they are.
+
+    `raw` is None when the bytes hold more than this value or were mended.
+    """
+
+    value: object
+    raw: bytes | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Reply:
+    """The answer to the request we sent. `message` has exactly a result or an error."""
+
+    message: Tree
+    raw: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """A notification."""
+
+    message: Tree
+    method: str
+    raw: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Ask:
+    """A request of the upstream to the client (sampling, elicitation, roots, ping)."""
+
+    message: Tree
+    method: str
+    id: Id
+    raw: bytes | None
+
+
+def parse(data: bytes) -> list[Incoming]:
+    """The JSON values in one body or event; empty if it is not one unambiguous document.
+
+    Stricter than MCP asks for: with duplicate keys the client could read something else than
+    was filtered. Half a surrogate pair (a string cut by its author) becomes U+FFFD.
+    """
+    try:
+        value, raw = strictjson.loads(data, max_depth=_MAX_DEPTH), data
+    except strictjson.StrictJSONError:
+        mended = _mend_surrogates(data)
+        if mended is None:
+            return []
+        try:
+            value, raw = strictjson.loads(mended, max_depth=_MAX_DEPTH), mended
+        except strictjson.StrictJSONError:
+            return []
+    if isinstance(value, list):
+        return [Incoming(element) for element in value]
+    return [Incoming(value, raw)]
+
+
+def sort(incoming: Incoming, sent_id: Id) -> Reply | Note | Ask | None:
+    """What a message is to the request `sent_id`; None for what must go nowhere.
+
+    An answer with another id, or with the same id in another type, is not ours: it is dropped,
+    never delivered.
+    """
+    message = incoming.value
+    if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
+        return None
+    method, id = message.get("method"), message.get("id")  # noqa: A001 - the member's name
+    known = isinstance(id, str | int) and not isinstance(id, bool)
+    if method is not None:
+        if not isinstance(method, str) or "result" in message or "error" in message:
+            return None
+        if "id" not in message:
+            return Note(message, method, incoming.raw)
+        return Ask(message, method, id, incoming.raw) if known and _is_id(id) else None
+    if not known or not _is_id(id) or typed(id) != typed(sent_id):
+        return None
+    return Reply(message, incoming.raw) if ("result" in message) != ("error" in message) else None
+
+
+def _is_id(value: object) -> TypeGuard[Id]:
+    return isinstance(value, str | int)
+
+
+def clean(reply: Reply, request_id: str) -> Reply:
+    """The reply without texts of an exception; the same object if there is nothing to hide."""
+    if "result" in reply.message:
+        return reply
+    error = reply.message["error"]
+    if isinstance(error, dict) and set(error) <= {"code", "message", "data"}:
+        code, message = error.get("code"), error.get("message")
+        is_code = isinstance(code, int) and not isinstance(code, bool)
+        if is_code and code in PASSING_CODES and isinstance(message, str):
+            if len(message) <= _MAX_MESSAGE_CHARS:
+                return reply
+            shown = {**error, "message": message[:_MAX_MESSAGE_CHARS]}
+            return Reply({**reply.message, "error": shown}, None)
+    return Reply(generic(None, request_id), None)
+
+
+def generic(id: Id | None, request_id: str) -> Tree:  # noqa: A002 - the member's own name
+    """The one error for whatever went wrong behind us."""
+    return error_body(id, Code.INTERNAL_ERROR, GENERIC_MESSAGE, {"request_id": request_id})
+
+
+def says_unknown(message: Tree) -> bool:
+    """Whether an answer to a named call says that there is no such tool, prompt or resource.
+
+    Servers do it in three ways: an error -32601, an error -32602 or -32002 whose text says so,
+    or a result with isError and one such text. A text counts only if it begins that way.
+    """
+    error, result = message.get("error"), message.get("result")
+    if isinstance(error, dict):
+        code, text = error.get("code"), error.get("message")
+        if code in (Code.METHOD_NOT_FOUND, -32002):
+            return True
+        return code == Code.INVALID_PARAMS and isinstance(text, str) and _is_unknown(text)
+    if not isinstance(result, dict) or result.get("isError") is not True:
+        return False
+    content = result.get("content")
+    if not isinstance(content, list) or len(content) != 1 or not isinstance(content[0], dict):
+        return False
+    text = content[0].get("text")
+    return isinstance(text, str) and _is_unknown(text)
+
+
+def _is_unknown(text: str) -> bool:
+    return _UNKNOWN.fullmatch(text.strip()) is not None
+
+
+def _mend_surrogates(data: bytes) -> bytes | None:
+    """`data` with every escape that is half a pair replaced; None if there is none."""
+    tokens = [(m.start(), m.end(), int(m[1], 16) if m[1] else 0) for m in _ESCAPE.finditer(data)]
+    mended, at, changed = [], 0, False
+    index = 0
+    while index < len(tokens):
+        start, end, unit = tokens[index]
+        index += 1
+        if not 0xD800 <= unit <= 0xDFFF:
+            continue
+        follower = tokens[index] if index < len(tokens) else (0, 0, 0)
+        if unit < 0xDC00 and follower[0] == end and 0xDC00 <= follower[2] <= 0xDFFF:
+            index += 1
+            continue
+        mended += [data[at:start], b"\\ufffd"]
+        at, changed = end, True
+    return b"".join([*mended, data[at:]]) if changed else None
+
+
+__all__ = [
+    "GENERIC_MESSAGE",
+    "PASSING_CODES",
+    "Ask",
+    "Incoming",
+    "Note",
+    "Reply",
+    "clean",
+    "generic",
+    "parse",
+    "says_unknown",
+    "sort",
+]

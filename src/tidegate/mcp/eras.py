@@ -1,0 +1,278 @@
+"""Which revision of MCP is this message, and do its headers say the same as its body?
+
+Lives here: the era, always taken from the body; the header rules of 2026-07-28 and the general
+rule that a header which contradicts the body is never honest; the headers we send upstream,
+computed from the body alone. Does not live here: who may send it (authorize), HTTP itself.
+
+Sources: MCP 2026-07-28, basic/transports (request headers) and basic/versioning; RFC 9110.
+"""
+
+import base64
+import binascii
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate.jsonrpc import Batch, Call, Code, Message, Request, Response, Tree
+
+MODERN: Final = "2026-07-28"
+BATCHING: Final = "2025-03-26"
+LEGACY: Final = ("2025-11-25", "2025-06-18", BATCHING)
+SUPPORTED: Final = (MODERN, *LEGACY)
+
+_META: Final = "io.modelcontextprotocol/"
+_VERSION_KEY: Final = f"{_META}protocolVersion"
+_CAPABILITIES_KEY: Final = f"{_META}clientCapabilities"
+_PARAM_PREFIX: Final = "mcp-param-"
+_MAX_PARAMS: Final = 64
+_SENTINEL: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
+_VISIBLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
+_TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
+
+NAME_MEMBER: Final[Mapping[str, str]] = {
+    "tools/call": "name",
+    "prompts/get": "name",
+    "resources/read": "uri",
+    "tasks/get": "taskId",
+    "tasks/update": "taskId",
+    "tasks/cancel": "taskId",
+}
+"""The member of params that Mcp-Name repeats."""
+
+
+@dataclass(frozen=True, slots=True)
+class McpHeaders:
+    """The headers of a request that MCP gives a meaning; `flaw` if they are bad by themselves."""
+
+    version: str | None = None
+    method: str | None = None
+    name: str | None = None
+    session: str | None = None
+    accept: str = ""
+    traceparent: str | None = None
+    params: tuple[tuple[str, str], ...] = ()
+    flaw: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Revision:
+    """`version` is None when neither body, header nor session names one: the oldest clients."""
+
+    version: str | None = None
+
+    @property
+    def modern(self) -> bool:
+        """Whether the message is stateless and carries its own envelope."""
+        return self.version == MODERN
+
+
+@dataclass(frozen=True, slots=True)
+class Rejection:
+    """Refused before anyone asks who sent it. Always HTTP 400."""
+
+    code: Code
+    message: str
+    data: Tree | None = field(default=None)
+
+
+def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> McpHeaders:
+    """Pick the headers of MCP out of raw (name, value) pairs; names in any case."""
+    found: dict[str, str] = {}
+    flaw = None
+    accepted: list[str] = []
+    for raw_name, raw_value in headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
+        if name == "accept":
+            accepted.append(value)
+        if not name.startswith("mcp-") and name != "traceparent":
+            continue
+        if name in found:
+            flaw = "a header of MCP is there twice"
+        elif name != "traceparent" and _VISIBLE.fullmatch(value) is None:
+            flaw = "a header of MCP holds a character that is not allowed"
+        found[name] = value
+    params = tuple((name, value) for name, value in found.items() if name.startswith(_PARAM_PREFIX))
+    if len(params) > _MAX_PARAMS:
+        flaw = "there are too many Mcp-Param headers"
+    trace = found.get("traceparent", "")
+    return McpHeaders(
+        version=found.get("mcp-protocol-version"),
+        method=found.get("mcp-method"),
+        name=found.get("mcp-name"),
+        session=found.get("mcp-session-id"),
+        accept=",".join(accepted).lower(),
+        traceparent=trace if _TRACEPARENT.fullmatch(trace) else None,
+        params=params,
+        flaw=flaw,
+    )
+
+
+def settle(
+    message: Message | Batch, headers: McpHeaders, *, session_version: str | None = None
+) -> Revision | Rejection:
+    """The revision of `message`, or why its headers refuse it.
+
+    `session_version` is what the session negotiated; it stands in for a missing header. A
+    message with the envelope of 2026-07-28 needs the headers of 2026-07-28, whatever version
+    the header names: a header cannot talk the gateway or the upstream out of the check.
+    """
+    if headers.flaw is not None:
+        return Rejection(Code.HEADER_MISMATCH, f"Header mismatch: {headers.flaw}")
+    if isinstance(message, Batch):
+        return _settle_batch(message, headers, session_version)
+    if isinstance(message, Response):
+        return _settle_response(headers, session_version)
+    return _contradiction(message, headers) or _version(message, headers, session_version)
+
+
+def upstream_headers(call: Call, revision: Revision, headers: McpHeaders) -> list[tuple[str, str]]:
+    """The MCP headers of our own request: from the body, apart from Mcp-Param-* and traceparent.
+
+    An intermediary that does not know a tool's schema passes Mcp-Param-* on unchanged; the
+    upstream compares them with the body, which is what was authorized.
+    """
+    own: list[tuple[str, str]] = []
+    if revision.version is not None and call.method != "initialize":
+        own.append(("MCP-Protocol-Version", revision.version))
+    if revision.modern:
+        own.append(("Mcp-Method", encode_value(call.method)))
+        if (name := named_by(call)) is not None:
+            own.append(("Mcp-Name", encode_value(name)))
+        if call.method == "tools/call":
+            own.extend(headers.params)
+    if headers.traceparent is not None:
+        own.append(("traceparent", headers.traceparent))
+    return own
+
+
+def named_by(call: Call) -> str | None:
+    """The value that Mcp-Name has to repeat; None if the body names nothing."""
+    member = NAME_MEMBER.get(call.method)
+    value = None if member is None else (call.params or {}).get(member)
+    return value if isinstance(value, str) else None
+
+
+def accepts_events(headers: McpHeaders, *, named: bool) -> bool:
+    """Whether the client takes an event stream; `named`: only if it says so by name."""
+    types = [part.split(";", 1)[0].strip() for part in headers.accept.split(",")]
+    if "text/event-stream" in types:
+        return True
+    return not named and (not headers.accept or "*/*" in types or "text/*" in types)
+
+
+def encode_value(value: str) -> str:
+    """A header value for any text: as it is, or as the base64 sentinel where it would not last."""
+    if _VISIBLE.fullmatch(value) and not _SENTINEL.fullmatch(value):
+        return value
+    return f"=?base64?{base64.b64encode(value.encode()).decode('ascii')}?="
+
+
+def decode_value(value: str) -> str | None:
+    """The text a header value stands for; None for a sentinel that is not canonical base64."""
+    match = _SENTINEL.fullmatch(value)
+    if match is None:
+        return value
+    try:
+        plain = base64.b64decode(match.group(1), validate=True)
+        text = plain.decode()
+    except (binascii.Error, ValueError):
+        return None
+    return text if base64.b64encode(plain).decode("ascii") == match.group(1) else None
+
+
+def _claimed(call: Call) -> object:
+    """What the envelope in the body says its version is; None without one."""
+    meta = (call.params or {}).get("_meta")
+    return meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
+
+
+def _contradiction(call: Call, headers: McpHeaders) -> Rejection | None:
+    """The first header that is missing or says something else than the body."""
+    claimed = _claimed(call)
+    if claimed is not None and headers.version != claimed:
+        return _mismatch("MCP-Protocol-Version is not what the body says")
+    required = isinstance(call, Request) and MODERN in (headers.version, claimed)
+    if headers.method != call.method and (required or headers.method is not None):
+        return _mismatch("Mcp-Method is not the method of the body")
+    name = named_by(call)
+    if headers.name is None:
+        return _mismatch("Mcp-Name is missing") if required and name is not None else None
+    if name is None or decode_value(headers.name) != name:
+        return _mismatch("Mcp-Name is not what the body names")
+    return None
+
+
+def _version(call: Call, headers: McpHeaders, session_version: str | None) -> Revision | Rejection:
+    claimed = _claimed(call)
+    version = headers.version if claimed is None else claimed
+    if version is None:
+        return Revision(session_version)
+    if not isinstance(version, str) or version not in SUPPORTED:
+        return _unsupported(version)
+    if version == MODERN and isinstance(call, Request):
+        meta = (call.params or {}).get("_meta")
+        if claimed is None or not isinstance(meta, dict) or _CAPABILITIES_KEY not in meta:
+            return Rejection(
+                Code.INVALID_PARAMS,
+                f"params._meta must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}",
+            )
+    elif claimed is not None and version != MODERN:
+        return _unsupported(version)
+    return Revision(version)
+
+
+def _settle_batch(
+    batch: Batch, headers: McpHeaders, session_version: str | None
+) -> Revision | Rejection:
+    version = headers.version or session_version
+    if version is not None and version not in SUPPORTED:
+        return _unsupported(version)
+    if headers.method is not None or headers.name is not None or headers.params:
+        return _mismatch("Mcp-Method and Mcp-Name cannot describe a batch")
+    envelopes = any(
+        not isinstance(message, Response) and _claimed(message) is not None
+        for message in batch.messages
+    )
+    if envelopes or version not in (None, BATCHING):
+        return Rejection(Code.INVALID_REQUEST, "This protocol version has no batches")
+    return Revision(version)
+
+
+def _settle_response(headers: McpHeaders, session_version: str | None) -> Revision | Rejection:
+    version = headers.version or session_version
+    if version == MODERN:
+        return Rejection(Code.INVALID_REQUEST, "A client does not post answers")
+    if version is not None and version not in SUPPORTED:
+        return _unsupported(version)
+    return Revision(version)
+
+
+def _mismatch(what: str) -> Rejection:
+    return Rejection(Code.HEADER_MISMATCH, f"Header mismatch: {what}")
+
+
+def _unsupported(version: object) -> Rejection:
+    data: Tree = {"supported": list(SUPPORTED)}
+    if isinstance(version, str):
+        data["requested"] = version[:64]
+    return Rejection(Code.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
+
+
+__all__ = [
+    "BATCHING",
+    "LEGACY",
+    "MODERN",
+    "NAME_MEMBER",
+    "SUPPORTED",
+    "McpHeaders",
+    "Rejection",
+    "Revision",
+    "accepts_events",
+    "decode_value",
+    "encode_value",
+    "named_by",
+    "read_headers",
+    "settle",
+    "upstream_headers",
+]

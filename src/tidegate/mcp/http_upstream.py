@@ -1,0 +1,136 @@
+"""How does an authorized message become an HTTP request, and what is in the bytes that come back?
+
+Lives here: the headers of our own request, built from nothing, and the reader that finds the
+JSON-RPC messages in an answer whatever its Content-Type claims. No sockets: the driver is
+gateway.tool_upstream. Does not live here: what a message means to the client (answers).
+"""
+
+from dataclasses import dataclass
+from enum import Enum
+from typing import Final
+
+from tidegate import sse, strictjson
+from tidegate.jsonrpc import Call, Response, Tree
+from tidegate.mcp.answers import Incoming, parse
+from tidegate.mcp.eras import McpHeaders, Revision, upstream_headers
+
+_BOM: Final = b"\xef\xbb\xbf"
+_BLANKS: Final = b" \t\r\n"
+
+
+@dataclass(frozen=True, slots=True)
+class ServerAddress:
+    """Where an MCP server is and with which credential of ours it is called."""
+
+    name: str
+    url: str
+    credential: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Outgoing:
+    """One message on its way to a server."""
+
+    headers: tuple[tuple[str, str], ...]
+    body: bytes
+
+
+def outgoing(
+    message: Call | Response,
+    server: ServerAddress,
+    revision: Revision,
+    headers: McpHeaders,
+    *,
+    session: str | None = None,
+    encoded: Tree | None = None,
+) -> Outgoing:
+    """The request for `message`; `encoded` is its JSON value if that is not its own encoding.
+
+    Nothing of the client's head is copied but Mcp-Param-* and a well-formed traceparent; the
+    credential is the server's, the session id the upstream's own.
+    """
+    own = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")]
+    if server.credential is not None:
+        own.append(("Authorization", f"Bearer {server.credential}"))
+    if session is not None and not revision.modern:
+        own.append(("Mcp-Session-Id", session))
+    if isinstance(message, Response):
+        if revision.version is not None:
+            own.append(("MCP-Protocol-Version", revision.version))
+        value = message.value if encoded is None else encoded
+    else:
+        own.extend(upstream_headers(message, revision, headers))
+        value = message.encode() if encoded is None else encoded
+    return Outgoing(tuple(own), strictjson.dumps(value))
+
+
+class AnswerTooLarge(ValueError):
+    """The body, or one event of it, is larger than the bound."""
+
+
+class _Form(Enum):
+    UNKNOWN = "unknown"
+    JSON = "json"
+    EVENTS = "events"
+
+
+class AnswerReader:
+    """Body bytes in, messages out; the cuts between the chunks make no difference.
+
+    The form is taken from the first byte of the body: servers label event streams as JSON and
+    the other way round. What is neither yields no message, which the caller answers with its
+    generic error. `max_bytes` bounds a JSON body and each event.
+    """
+
+    __slots__ = ("_decoder", "_form", "_head", "_max", "_pieces", "_size")
+
+    def __init__(self, max_bytes: int) -> None:
+        self._max = max_bytes
+        self._form = _Form.UNKNOWN
+        self._head = b""
+        self._pieces: list[bytes] = []
+        self._size = 0
+        self._decoder = sse.Decoder(max_bytes)
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the body is an event stream, as far as it was read."""
+        return self._form is _Form.EVENTS
+
+    def feed(self, chunk: bytes) -> list[Incoming]:
+        """The messages that `chunk` completes. Raises AnswerTooLarge."""
+        if self._form is _Form.UNKNOWN:
+            self._head += chunk
+            chunk = self._decide()
+        if self._form is _Form.JSON:
+            self._size += len(chunk)
+            if self._size > self._max:
+                raise AnswerTooLarge
+            self._pieces.append(chunk)
+            return []
+        try:
+            events = self._decoder.feed(chunk)
+        except sse.EventTooLarge:
+            raise AnswerTooLarge from None
+        return [incoming for event in events for incoming in parse(event.data)]
+
+    def finish(self) -> list[Incoming]:
+        """The messages that the end of the body completes."""
+        if self._form is not _Form.JSON:
+            return []
+        return parse(b"".join(self._pieces))
+
+    def _decide(self) -> bytes:
+        """Settle the form once a byte tells; returns what was held back for it."""
+        start = self._head.removeprefix(_BOM).lstrip(_BLANKS)
+        if not start or _BOM.startswith(self._head):
+            if len(self._head) > self._max:
+                raise AnswerTooLarge
+            return b""
+        is_json = start[:1] in b"{["
+        self._form = _Form.JSON if is_json else _Form.EVENTS
+        held, self._head = (start if is_json else self._head), b""
+        return held
+
+
+__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ServerAddress", "outgoing"]

@@ -1,0 +1,113 @@
+"""What of a list may this principal see?
+
+Lives here: the filter over tools, prompts, resources, templates and tasks in any result, and
+over what a subscription names; all of it asks the same decision that calls ask. Does not live
+here: the decision (authorize), whether hiding is on (gateway.tool_traffic).
+"""
+
+from collections.abc import Callable, Mapping
+from typing import Final
+
+from tidegate.jsonrpc import Notification, Request, Tree
+from tidegate.mcp.authorize import Subject
+
+Visible = Callable[[Subject], bool]
+
+
+def _named(item: Mapping[str, object], member: str) -> str | None:
+    name = item.get(member)
+    return name if isinstance(name, str) else None
+
+
+def _subject_in(member: str, item: object) -> Subject | None:
+    """What an element of a list describes; None if it cannot be told."""
+    if not isinstance(item, dict):
+        return None
+    if member in {"tools", "prompts"}:
+        name = _named(item, "name")
+        return Subject("tools" if member == "tools" else "prompts", name) if name else None
+    key = "uri" if member == "resources" else "uriTemplate"
+    uri = _named(item, key)
+    return Subject("resources", uri, template=member != "resources") if uri else None
+
+
+_LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates")
+
+
+def filter_result(result: object, visible: Visible) -> object:
+    """`result` without what must not be seen; the same object if nothing is hidden.
+
+    Every list of things in the result is filtered, whatever method it answers. An element
+    without a readable name is hidden. An emptied list stays a list, and everything beside it,
+    the cursor of the next page above all, stays as it is.
+    """
+    if not isinstance(result, dict):
+        return result
+    changed: Tree = {}
+    for member in _LISTS:
+        items = result.get(member)
+        if not isinstance(items, list):
+            continue
+        kept = [item for item in items if _is_visible(_subject_in(member, item), visible)]
+        if len(kept) != len(items):
+            changed[member] = kept
+    return {**result, **changed} if changed else result
+
+
+def _is_visible(subject: Subject | None, visible: Visible) -> bool:
+    return subject is not None and visible(subject)
+
+
+def filter_tasks(result: object, owned: Callable[[str], bool]) -> object:
+    """The answer to tasks/list with the caller's own tasks only; the same object if all are."""
+    tasks = result.get("tasks") if isinstance(result, dict) else None
+    if not isinstance(result, dict) or not isinstance(tasks, list):
+        return result
+    kept = [
+        task for task in tasks if isinstance(task, dict) and owned(_named(task, "taskId") or "")
+    ]
+    return result if len(kept) == len(tasks) else {**result, "tasks": kept}
+
+
+def made_private(result: object) -> object:
+    """`result` with `cacheScope` private: what passed an authorization is not for others."""
+    if not isinstance(result, dict) or result.get("cacheScope", "private") == "private":
+        return result
+    return {**result, "cacheScope": "private"}
+
+
+def narrow_subscription(request: Request, visible: Visible) -> Request | None:
+    """A subscriptions/listen without the URIs the caller may not read; None if it is malformed.
+
+    The same object if nothing is taken away. The upstream then acknowledges what is left.
+    """
+    params = request.params or {}
+    wanted = params.get("notifications")
+    if not isinstance(wanted, dict):
+        return None
+    uris = wanted.get("resourceSubscriptions", [])
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        return None
+    kept = [uri for uri in uris if visible(Subject("resources", uri))]
+    if len(kept) == len(uris):
+        return request
+    narrowed = {**wanted, "resourceSubscriptions": kept}
+    return Request(request.id, request.method, {**params, "notifications": narrowed})
+
+
+def may_hear(notification: Notification, visible: Visible) -> bool:
+    """Whether a notification of an upstream may reach the caller: not about a hidden resource."""
+    if notification.method != "notifications/resources/updated":
+        return True
+    uri = (notification.params or {}).get("uri")
+    return isinstance(uri, str) and visible(Subject("resources", uri))
+
+
+__all__ = [
+    "Visible",
+    "filter_result",
+    "filter_tasks",
+    "made_private",
+    "may_hear",
+    "narrow_subscription",
+]

@@ -1,0 +1,219 @@
+"""Whose legacy session is this, whose task, and whose call in flight?
+
+Lives here: the state that outlives one MCP request: our own session ids bound to a principal,
+the tasks and open questions that follow from answers, and the ids of running calls. All of it
+is bounded. Does not live here: shared stores (a session lives in this process), sockets.
+"""
+
+import secrets
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Final, Generic, TypeVar
+
+from tidegate.jsonrpc import Id, typed
+from tidegate.policy import Principal
+
+Owner = tuple[str, str]
+"""Tenant and name: a new key does not take a session away, another principal never has it."""
+
+_MAX_QUESTIONS: Final = 1024
+V = TypeVar("V")
+
+
+def owner_of(principal: Principal) -> Owner:
+    """Who a session, a task or a call belongs to."""
+    return principal.tenant, principal.name
+
+
+@dataclass(slots=True)
+class Session:
+    """One legacy session: `id` is ours, `upstream_id` never leaves the gateway.
+
+    `version` is what initialize negotiated. `questions` are the ids of requests the upstream
+    sent to this client and that were not answered yet.
+    """
+
+    id: str
+    owner: Owner
+    server: str
+    upstream_id: str
+    version: str | None = None
+    used_s: float = 0.0
+    questions: "Recent[None]" = field(default_factory=lambda: Recent(_MAX_QUESTIONS))
+
+
+class Recent(Generic[V]):
+    """A mapping that forgets its oldest entries beyond `bound`."""
+
+    __slots__ = ("_bound", "_entries")
+
+    def __init__(self, bound: int) -> None:
+        self._bound = bound
+        self._entries: OrderedDict[object, V] = OrderedDict()
+
+    def put(self, key: object, value: V) -> None:
+        """Remember; the key becomes the newest."""
+        self._entries[key] = value
+        self._entries.move_to_end(key)
+        if len(self._entries) > self._bound:
+            self._entries.popitem(last=False)
+
+    def get(self, key: object) -> V | None:
+        """What was remembered, or None."""
+        return self._entries.get(key)
+
+    def take(self, key: object) -> bool:
+        """Forget; whether it was there."""
+        if key not in self._entries:
+            return False
+        del self._entries[key]
+        return True
+
+    def __len__(self) -> int:
+        return len(self._entries)
+
+
+class Sessions:
+    """All legacy sessions of this process; at most `bound`, and `per_owner` of one principal."""
+
+    def __init__(
+        self, *, bound: int = 10_000, per_owner: int = 100, idle_s: float = 3600.0
+    ) -> None:
+        self._bound = bound
+        self._per_owner = per_owner
+        self._idle_s = idle_s
+        self._by_id: OrderedDict[str, Session] = OrderedDict()
+        self._tasks: Recent[tuple[Owner, str, str]] = Recent(bound)
+
+    def open(
+        self, principal: Principal, server: str, upstream_id: str, version: str | None, now_s: float
+    ) -> Session:
+        """A new session; the one unused for longest gives way to it when there are too many."""
+        owner = owner_of(principal)
+        self._expire(now_s)
+        theirs = [session for session in self._by_id.values() if session.owner == owner]
+        if len(theirs) >= self._per_owner:
+            del self._by_id[theirs[0].id]
+        elif len(self._by_id) >= self._bound:
+            self._by_id.popitem(last=False)
+        session = Session(secrets.token_hex(16), owner, server, upstream_id, version, now_s)
+        self._by_id[session.id] = session
+        return session
+
+    def find(self, session_id: str, principal: Principal, now_s: float) -> Session | None:
+        """The session, if it is this principal's: unknown, ended and foreign ones look alike."""
+        self._expire(now_s)
+        session = self._by_id.get(session_id)
+        if session is None or session.owner != owner_of(principal):
+            return None
+        session.used_s = now_s
+        self._by_id.move_to_end(session_id)
+        return session
+
+    def close(self, session: Session) -> None:
+        """End it; idempotent."""
+        self._by_id.pop(session.id, None)
+
+    def __len__(self) -> int:
+        return len(self._by_id)
+
+    def _expire(self, now_s: float) -> None:
+        # Oldest use first, so this stops at the first one that stays.
+        while self._by_id:
+            oldest = next(iter(self._by_id.values()))
+            if now_s - oldest.used_s < self._idle_s:
+                return
+            del self._by_id[oldest.id]
+
+    def begin_task(self, principal: Principal, server: str, task_id: str, tool: str) -> None:
+        """Remember which tool began a task, and for whom."""
+        self._tasks.put((server, task_id), (owner_of(principal), server, tool))
+
+    def task_tool(self, principal: Principal, server: str, task_id: object) -> str | None:
+        """The tool that began this task, if this principal began it there."""
+        if not isinstance(task_id, str):
+            return None
+        entry = self._tasks.get((server, task_id))
+        return entry[2] if entry is not None and entry[0] == owner_of(principal) else None
+
+
+@dataclass(slots=True, eq=False)
+class RunningCall:
+    """A request that was forwarded and not answered yet; `upstream_id` is what the server knows."""
+
+    owner: Owner
+    session: str | None
+    peer: object
+    client_id: Id
+    upstream_id: Id
+
+
+class RunningCalls:
+    """Ids of the calls in flight: unique at each upstream, found again by a cancellation.
+
+    Clients count from 0, and all of them share our connection to a server. An id goes out as it
+    came unless another running call of that server (and upstream session) has it.
+    """
+
+    def __init__(self, fresh: Callable[[], int] = lambda: 2**40 + secrets.randbits(40)) -> None:
+        self._fresh = fresh
+        self._by_client: dict[tuple[Owner, str | None, object], list[RunningCall]] = {}
+        self._taken: set[tuple[str, str | None, object]] = set()
+
+    @contextmanager
+    def running(
+        self,
+        principal: Principal,
+        server: str,
+        session: Session | None,
+        client_id: Id,
+        peer: object = None,
+    ) -> Iterator[RunningCall]:
+        """Holds an entry for the call as long as it runs."""
+        scope = (server, session.upstream_id if session else None)
+        upstream_id = client_id
+        while (*scope, typed(upstream_id)) in self._taken:
+            number = self._fresh()
+            upstream_id = f"{client_id}#{number}" if isinstance(client_id, str) else number
+        owner, ours = owner_of(principal), session.id if session else None
+        call = RunningCall(owner, ours, peer, client_id, upstream_id)
+        taken, key = (*scope, typed(upstream_id)), (owner, ours, typed(client_id))
+        self._taken.add(taken)
+        self._by_client.setdefault(key, []).append(call)
+        try:
+            yield call
+        finally:
+            self._taken.discard(taken)
+            self._by_client[key].remove(call)
+            if not self._by_client[key]:
+                del self._by_client[key]
+
+    def find(
+        self, principal: Principal, session: Session | None, client_id: object, peer: object = None
+    ) -> RunningCall | None:
+        """The running call of this principal and session that a client knows as `client_id`.
+
+        If it has several (two clients with one key and no session), the one from the same
+        `peer`, else the oldest.
+        """
+        if not isinstance(client_id, str | int) or isinstance(client_id, bool):
+            return None
+        key = (owner_of(principal), session.id if session else None, typed(client_id))
+        calls = self._by_client.get(key, [])
+        return next((call for call in calls if call.peer == peer), calls[0] if calls else None)
+
+    def __len__(self) -> int:
+        return len(self._taken)
+
+
+__all__ = [
+    "Owner",
+    "Recent",
+    "RunningCall",
+    "RunningCalls",
+    "Session",
+    "Sessions",
+    "owner_of",
+]
