@@ -170,7 +170,7 @@ def test_bad_lines_are_answered_with_a_null_id_and_the_session_goes_on() -> None
     answers, errors = talk(
         lines(HELLO, READY) + bad + b'{"jsonrpc":"2.0","id":2,"method":"ping"}\r\n'
     )
-    # A bad line is answered at once, a request when its handler is done: only each kind is in order.
+    # A bad line is answered at once, a request when it is done: only each kind is in order.
     refused = [answer["error"]["code"] for answer in answers if answer["id"] is None]
     assert refused == [-32700, -32700, -32600, -32600]
     assert [answer["id"] for answer in answers if answer["id"] is not None] == ["hello", 2]
