@@ -1,1 +1,26 @@
-"""config"""
+"""What did the operator ask for, and where is it wrong?
+
+The file becomes a frozen tree (models, sections) by load; values turns that tree into the frozen
+values of the floors below. Nothing here runs inside a request.
+"""
+
+from tidegate.config.demo_world import DemoPorts
+from tidegate.config.errors import ConfigInvalid, NotInEffect, Problem
+from tidegate.config.exposure import exposure_problems
+from tidegate.config.load import Overrides, find_config, load_config, load_config_text
+from tidegate.config.models import Config
+from tidegate.config.shapes import is_loopback
+
+__all__ = [
+    "Config",
+    "ConfigInvalid",
+    "DemoPorts",
+    "NotInEffect",
+    "Overrides",
+    "Problem",
+    "exposure_problems",
+    "find_config",
+    "is_loopback",
+    "load_config",
+    "load_config_text",
+]

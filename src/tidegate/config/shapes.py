@@ -4,6 +4,7 @@ Lives here: the annotated types that the sections share, and the words for a val
 them. Does not live here: which keys exist (sections), what ties keys together (checks).
 """
 
+import ipaddress
 import re
 from typing import Annotated, NoReturn
 from urllib.parse import SplitResult, urlsplit
@@ -100,6 +101,12 @@ def _no_double_star(text: str) -> str:
     return text
 
 
+def _model_name(text: str) -> str:
+    if text != "*" and ("*" in text or "?" in text):
+        refuse("aliases are exact names", 'write each name, or "*" for all others')
+    return _any_glob(text)
+
+
 def _host(text: str) -> str:
     if not _HOST.fullmatch(text):
         refuse("not a host name or address", "such as 127.0.0.1, ::1 or gateway.example")
@@ -114,6 +121,18 @@ def split_url(text: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if usable and _TOKEN.fullmatch(text) else None
+
+
+def is_loopback(host: str) -> bool:
+    """Whether only programs on this machine can reach `host`; an unknown name counts as no."""
+    if host.lower() == "localhost":
+        return True
+    try:
+        address = ipaddress.ip_address(host)
+    except ValueError:
+        return False
+    mapped = getattr(address, "ipv4_mapped", None)
+    return bool((mapped or address).is_loopback)
 
 
 def _http_url(text: str) -> str:
@@ -146,8 +165,7 @@ def _proxy_url(text: str) -> str:
 def _jwks_url(text: str) -> str:
     _http_url(text)
     parts = split_url(text)
-    loopback = parts is not None and parts.hostname in ("127.0.0.1", "::1", "localhost")
-    if not loopback and not text.startswith("https://"):
+    if parts is None or not (parts.scheme == "https" or is_loopback(parts.hostname or "")):
         refuse("would fetch signing keys in clear text", "use https, or http on loopback only")
     return text
 
@@ -202,6 +220,7 @@ Name = Annotated[str, AfterValidator(_name)]
 Who = Annotated[str, AfterValidator(_who)]
 Glob = Annotated[str, AfterValidator(_glob)]
 AnyGlob = Annotated[str, AfterValidator(_any_glob)]
+ModelName = Annotated[str, AfterValidator(_model_name)]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]

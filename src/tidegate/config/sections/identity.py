@@ -3,6 +3,7 @@
 Lives here: identity (keys, anonymous, jwt), limits, prices.
 """
 
+import hashlib
 from typing import Annotated, Literal
 
 from pydantic import Field
@@ -45,6 +46,13 @@ class Key(Caller):
     sha256: Sha256 | None = Field(
         default=None, description="SHA-256 of the key in hex, as printed by `tidegate keys new`."
     )
+
+    @property
+    def digest(self) -> str | None:
+        """The SHA-256 of the key in hex, however it was given."""
+        if self.key is not None:
+            return hashlib.sha256(self.key.get_secret_value().encode()).hexdigest()
+        return self.sha256
 
 
 class Claims(Section):

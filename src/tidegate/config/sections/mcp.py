@@ -17,7 +17,6 @@ from tidegate.config.shapes import (
     Section,
     Token,
     UrlPath,
-    Who,
 )
 
 
@@ -65,7 +64,7 @@ class Allow(Section):
 class Deny(Allow):
     """What a deny rule covers, and whom it spares."""
 
-    unless_roles: tuple[Who, ...] = Field(
+    unless_roles: tuple[Glob, ...] = Field(
         default=(), description="Callers with one of these are spared."
     )
 

@@ -15,6 +15,7 @@ from tidegate.config.shapes import (
     Glob,
     HeaderName,
     HeaderValue,
+    ModelName,
     Name,
     ProxyUrl,
     Seconds,
@@ -47,7 +48,7 @@ class Provider(Section):
     query: dict[str, HeaderValue] = Field(
         default_factory=dict, description="Query parameters added to every request."
     )
-    models: dict[AnyGlob, str | None] = Field(
+    models: dict[ModelName, str | None] = Field(
         default_factory=_same_names,
         description="Name in requests -> name at the provider; null keeps the name.",
     )

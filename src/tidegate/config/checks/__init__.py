@@ -1,0 +1,24 @@
+"""What is wrong although every single value fits?
+
+Lives here: the rules between keys, one module for each kind. Each check reads a complete
+configuration and writes to the findings; parts already known to be broken stay silent there.
+"""
+
+from tidegate.config.checks.effect import check_effect
+from tidegate.config.checks.names import check_names
+from tidegate.config.checks.reach import check_reach
+from tidegate.config.checks.secrets import check_secrets
+from tidegate.config.checks.shape import check_shape
+from tidegate.config.findings import Findings
+from tidegate.config.models import Config
+
+__all__ = ["check"]
+
+
+def check(config: Config, findings: Findings) -> None:
+    """Every rule between keys."""
+    check_shape(config, findings)
+    check_names(config, findings)
+    check_reach(config, findings)
+    check_secrets(config, findings)
+    check_effect(config, findings)

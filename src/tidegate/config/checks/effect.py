@@ -1,0 +1,147 @@
+"""Which keys does this release accept without obeying them yet?
+
+Lives here: the table of such keys, and what happens instead. Each row disappears with the
+release that brings its feature. Does not live here: whether the values fit (sections, shape).
+"""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from tidegate.config.findings import Findings
+from tidegate.config.models import Config
+from tidegate.config.places import Path
+from tidegate.config.sections.redaction import Redaction
+
+_Places = Callable[[Config], Iterator[Path]]
+
+
+@dataclass(frozen=True, slots=True)
+class Idle:
+    """Where a key without effect stands, and what happens instead.
+
+    `weakens`: whoever relies on it is less protected than the file suggests.
+    """
+
+    places: _Places
+    now: str
+    weakens: bool = False
+
+
+def check_effect(config: Config, findings: Findings) -> None:
+    """Report every key of the table that this configuration uses."""
+    for row in TABLE:
+        for path in row.places(config):
+            findings.not_in_effect(path, row.now, weakens=row.weakens)
+
+
+def _workers(config: Config) -> Iterator[Path]:
+    if config.server.workers > 1:
+        yield ("server", "workers")
+
+
+def _redis(config: Config) -> Iterator[Path]:
+    if config.store.url.startswith(("redis://", "rediss://")):
+        yield ("store", "url")
+
+
+def _jwt(config: Config) -> Iterator[Path]:
+    for index in range(len(config.identity.jwt)):
+        yield ("identity", "jwt", index)
+
+
+def _money(config: Config) -> Iterator[Path]:
+    for index, limit in enumerate(config.limits):
+        if limit.money_micros is not None:
+            yield ("limits", index, "money_micros")
+
+
+def _prices(config: Config) -> Iterator[Path]:
+    if config.prices:
+        yield ("prices",)
+
+
+def _store_down(config: Config) -> Iterator[Path]:
+    for index, limit in enumerate(config.limits):
+        if limit.on_store_down in ("local_share", "open"):
+            yield ("limits", index, "on_store_down")
+
+
+def _anthropic(config: Config) -> Iterator[Path]:
+    for name, provider in config.providers.items():
+        if provider.dialect == "anthropic":
+            yield ("providers", name, "dialect")
+
+
+def _strategy(config: Config) -> Iterator[Path]:
+    for index, route in enumerate(config.routes):
+        if route.strategy != "priority":
+            yield ("routes", index, "strategy")
+
+
+def _stdio(config: Config) -> Iterator[Path]:
+    for name, server in config.mcp.servers.items():
+        if server.command:
+            yield ("mcp", "servers", name, "command")
+
+
+def _more_servers(config: Config) -> Iterator[Path]:
+    reachable = [name for name, server in config.mcp.servers.items() if server.url]
+    for name in reachable[1:]:
+        yield ("mcp", "servers", name)
+
+
+def _pins(config: Config) -> Iterator[Path]:
+    for name, server in config.mcp.servers.items():
+        if server.pin != "off" and "pin" in server.model_fields_set:
+            yield ("mcp", "servers", name, "pin")
+
+
+def _rules_dir(config: Config) -> Iterator[Path]:
+    if config.mcp.rules_dir is not None:
+        yield ("mcp", "rules_dir")
+
+
+def _spec(config: Config) -> Iterator[Path]:
+    if config.mcp.errors == "spec":
+        yield ("mcp", "errors")
+
+
+def _redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
+    """The redaction part and everything that overrides it."""
+    yield ("redaction",), config.redaction
+    for index, route in enumerate(config.routes):
+        yield ("routes", index, "redaction"), route.redaction
+    for name, server in config.mcp.servers.items():
+        yield ("mcp", "servers", name, "redaction"), server.redaction
+
+
+def _redaction_key(key: str) -> _Places:
+    """Places at which the redaction key `key` has a value that asks for something."""
+
+    def places(config: Config) -> Iterator[Path]:
+        for path, section in _redactions(config):
+            if key in section.model_fields_set and getattr(section, key):
+                yield (*path, key)
+
+    return places
+
+
+TABLE = (
+    Idle(_workers, "one process serves"),
+    Idle(_redis, "`serve` refuses to start; use sqlite:///PATH"),
+    Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
+    Idle(_money, "this limit admits everything", weakens=True),
+    Idle(_prices, "costs are not computed"),
+    Idle(_store_down, "without the store every request is refused (closed)"),
+    Idle(_anthropic, "`serve` refuses to start; use an endpoint with the openai dialect"),
+    Idle(_strategy, "candidates are tried in their order (priority)"),
+    Idle(_stdio, "this server is not started; its tools do not exist for callers"),
+    Idle(_more_servers, "only the first server with a url is reached"),
+    Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
+    Idle(_rules_dir, "no file in it is read; only `mcp.rules` count", weakens=True),
+    Idle(_spec, "denials keep the form `brief`"),
+    Idle(_redaction_key("vault"), "placeholders are not turned back"),
+    Idle(_redaction_key("deny_list"), "the values in these files are not masked", weakens=True),
+    Idle(_redaction_key("custom"), "these detectors find nothing", weakens=True),
+    Idle(_redaction_key("classifier"), "names and addresses are not masked", weakens=True),
+)

@@ -1,0 +1,213 @@
+"""Do the keys of one entry fit together?
+
+Lives here: exactly one of several keys, keys that exclude each other, bounds between two
+numbers. Does not live here: names that point elsewhere (names).
+"""
+
+import re
+
+from tidegate.config.findings import Findings, join
+from tidegate.config.models import Config
+from tidegate.config.places import Path, quoted
+from tidegate.config.sections.identity import UNITS, Limit
+from tidegate.config.sections.mcp import McpServer, Rule
+from tidegate.config.sections.redaction import Custom, Redaction
+from tidegate.config.sections.routing import Route
+from tidegate.config.shapes import Section, split_url
+
+
+def check_shape(config: Config, findings: Findings) -> None:
+    """Every rule inside one entry."""
+    _listeners(config, findings)
+    _store(config, findings)
+    for index, key in enumerate(config.identity.keys):
+        path: Path = ("identity", "keys", index)
+        given = [name for name in ("key", "sha256") if getattr(key, name) is not None]
+        _one_of(findings, path, given, ("key", "sha256"), "key: ${env:NAME}")
+    for index, limit in enumerate(config.limits):
+        _limit(limit, ("limits", index), findings)
+    _redaction(config.redaction, ("redaction",), findings)
+    for index, route in enumerate(config.routes):
+        _route(route, ("routes", index), findings)
+    for name, server in config.mcp.servers.items():
+        _mcp_server(server, ("mcp", "servers", name), config.server.workers, findings)
+    for index, rule in enumerate(config.mcp.rules):
+        _rule(rule, ("mcp", "rules", index), findings)
+
+
+def _one_of(
+    findings: Findings, path: Path, given: list[str], keys: tuple[str, ...], example: str
+) -> None:
+    """Report an entry that has none or several of `keys`."""
+    if len(given) == 1 or findings.touched(path):
+        return
+    names = " or ".join(f"`{key}`" for key in keys)
+    if not given:
+        findings.error(path, f"{names} is missing", f"add one of them, such as `{example}`")
+    else:
+        both = " and ".join(f"`{key}`" for key in given)
+        findings.error((*path, given[1]), f"{both} exclude each other", "keep one", at_key=True)
+
+
+def _listeners(config: Config, findings: Findings) -> None:
+    server = config.server
+    if server.port and server.port == server.admin.port:
+        findings.error(
+            ("server", "admin", "port"),
+            f"{server.port} is the port of the client listener too",
+            "give the two listeners different ports",
+        )
+
+
+def _store(config: Config, findings: Findings) -> None:
+    url, path = config.store.url, ("store", "url")
+    if url == "memory:":
+        if config.server.workers > 1:
+            findings.error(
+                path,
+                f"{config.server.workers} workers cannot share a store in memory",
+                "use sqlite:///PATH, or set `server.workers: 1`",
+            )
+    elif url.startswith(("redis://", "rediss://")):
+        parts = split_url(url)
+        if parts is None or not re.fullmatch(r"(/[0-9]{0,4})?", parts.path) or parts.query:
+            findings.error(path, "not the address of a Redis", "such as redis://127.0.0.1:6379/0")
+    elif not re.fullmatch(r"sqlite:///[^?#\x00-\x1f]+", url):
+        findings.error(
+            path,
+            "not a store",
+            "memory:, sqlite:///PATH (four slashes for an absolute path) or redis://HOST:PORT/DB",
+        )
+
+
+def _limit(limit: Limit, path: Path, findings: Findings) -> None:
+    given = [unit for unit in UNITS if getattr(limit, unit) is not None]
+    if not findings.touched(*((*path, unit) for unit in UNITS)):
+        if not given:
+            findings.error(path, "this limit has no cap", f"add one of {join(UNITS)}")
+        elif len(given) > 1:
+            findings.error(
+                (*path, given[1]),
+                f"{join(given)} in one limit",
+                "write one limit for each",
+                at_key=True,
+            )
+    match = limit.match
+    if match.routes and (match.servers or match.tools):
+        part = "servers" if match.servers else "tools"
+        findings.error(
+            (*path, "match", part),
+            "a limit counts model requests (routes) or tool calls (servers, tools)",
+            "write two limits",
+            at_key=True,
+        )
+
+
+def _redaction(section: Redaction, path: Path, findings: Findings) -> None:
+    for index, custom in enumerate(section.custom):
+        _custom(custom, (*path, "custom", index), findings)
+
+
+def _custom(custom: Custom, path: Path, findings: Findings) -> None:
+    parts = ("prefix", "body", "min", "max")
+    given = [part for part in parts if getattr(custom, part) is not None]
+    if findings.touched(path):
+        return
+    if custom.regex is not None and given:
+        findings.error(
+            (*path, given[0]),
+            f"`regex` and `{given[0]}` exclude each other",
+            "keep `regex`, or prefix, body, min and max",
+            at_key=True,
+        )
+    elif custom.regex is None and len(given) < 3:
+        findings.error(
+            path,
+            "neither a pattern nor a regex",
+            'add `body: "[0-9]"`, `min: 6` and `max: 8` (and a `prefix`), or `regex`',
+        )
+    elif custom.min is not None and custom.max is not None and custom.min > custom.max:
+        findings.error((*path, "max"), f"smaller than `min: {custom.min}`", "swap the two")
+
+
+def _route(route: Route, path: Path, findings: Findings) -> None:
+    breaker, cooling = route.breaker, route.cooling
+    if breaker.open_s > breaker.max_open_s:
+        findings.error(
+            (*path, "breaker", _given(breaker, "open_s", "max_open_s")),
+            f"open_s {breaker.open_s:g} is longer than max_open_s {breaker.max_open_s:g}",
+            "raise `max_open_s` or lower `open_s`",
+        )
+    if cooling.on_429_s > cooling.max_s:
+        findings.error(
+            (*path, "cooling", _given(cooling, "on_429_s", "max_s")),
+            f"on_429_s {cooling.on_429_s:g} is longer than max_s {cooling.max_s:g}",
+            "raise `max_s` or lower `on_429_s`",
+        )
+    deadlines = route.deadlines
+    if {"first_token_s", "total_s"} <= deadlines.model_fields_set and (
+        deadlines.first_token_s > deadlines.total_s
+    ):
+        findings.warn(
+            (*path, "deadlines", "first_token_s"),
+            f"longer than `total_s: {deadlines.total_s:g}`, which ends the request first",
+            "raise `total_s` or lower `first_token_s`",
+        )
+    _redaction(route.redaction, (*path, "redaction"), findings)
+
+
+def _given(section: Section, first: str, second: str) -> str:
+    """Whichever of the two keys the file names, the first if both."""
+    return first if first in section.model_fields_set else second
+
+
+def _mcp_server(server: McpServer, path: Path, workers: int, findings: Findings) -> None:
+    given = [name for name, value in (("url", server.url), ("command", server.command)) if value]
+    _one_of(findings, path, given, ("url", "command"), "url: http://127.0.0.1:9001/mcp")
+    if given == ["command"]:
+        if server.credential is not None:
+            findings.error(
+                (*path, "credential"),
+                "a command takes no credential",
+                "hand it over as a variable under `env`",
+                at_key=True,
+            )
+        if workers > 1:
+            findings.error(
+                (*path, "command"),
+                f"{workers} workers cannot share a server on stdio",
+                "set `server.workers: 1`, or serve it over HTTP and write `url`",
+                at_key=True,
+            )
+    elif given == ["url"]:
+        for name in ("env", "cwd"):
+            if name in server.model_fields_set:
+                findings.error(
+                    (*path, name), f"`{name}` belongs to a command", "remove it", at_key=True
+                )
+    _redaction(server.redaction, (*path, "redaction"), findings)
+    for name in ("request", "response", "logprobs", "tail_comment"):
+        if name in server.redaction.model_fields_set:
+            findings.warn(
+                (*path, "redaction", name),
+                "concerns model requests, not tools",
+                "for a server write `tool_arguments` or `tool_results`",
+                at_key=True,
+            )
+
+
+def _rule(rule: Rule, path: Path, findings: Findings) -> None:
+    given = [name for name in ("allow", "deny") if getattr(rule, name) is not None]
+    if findings.touched(path):
+        return
+    if not given:
+        findings.error(path, "neither `allow` nor `deny`", "such as `allow: { roles: [viewer] }`")
+    elif len(given) > 1:
+        findings.error(
+            (*path, "deny"), "`allow` and `deny` in one rule", "write two rules", at_key=True
+        )
+    elif rule.deny is not None and "*" in rule.deny.unless_roles:
+        quoted_star = quoted("*")
+        findings.error(
+            (*path, "deny", "unless_roles"), f"{quoted_star} spares everyone", "name roles"
+        )

@@ -1,0 +1,55 @@
+"""Is it safe to listen where this configuration listens?
+
+Lives here: what `serve` refuses to do in front of a network and `check` reports: demo tokens, an
+anonymous principal, an unprotected admin listener. Does not live here: literal secrets
+(checks.secrets), Host and Origin of single requests (gateway).
+"""
+
+import hashlib
+
+from tidegate.config.demo_world import DEMO_TOKENS
+from tidegate.config.errors import Problem
+from tidegate.config.models import Config
+from tidegate.config.places import Path, spell
+from tidegate.config.shapes import is_loopback
+
+
+def exposure_problems(config: Config) -> tuple[Problem, ...]:
+    """Why this configuration must not be served on its address; empty when it may be."""
+    found: list[tuple[Path, str, str]] = []
+    host, admin = config.server.host, config.server.admin
+    if not is_loopback(host):
+        demo = {hashlib.sha256(token.encode()).hexdigest() for token in DEMO_TOKENS}
+        found.extend(
+            (
+                ("identity", "keys", index),
+                f"a published demo key opens the listener on {host}",
+                "replace it by a key of your own, or listen on 127.0.0.1",
+            )
+            for index, key in enumerate(config.identity.keys)
+            if key.digest in demo
+        )
+        if config.identity.anonymous is not None:
+            found.append(
+                (
+                    ("identity", "anonymous"),
+                    f"anyone who reaches {host} may call without a key",
+                    "set `anonymous: null`, or listen on 127.0.0.1",
+                )
+            )
+    if not is_loopback(admin.host) and admin.token is None:
+        found.append(
+            (
+                ("server", "admin", "host"),
+                f"the admin listener on {admin.host} has no token",
+                "set `server.admin.token`, or keep it on 127.0.0.1",
+            )
+        )
+    return tuple(_problem(config, path, wrong, right) for path, wrong, right in found)
+
+
+def _problem(config: Config, path: Path, wrong: str, right: str) -> Problem:
+    for length in range(len(path), 0, -1):
+        if (origin := config.origin.places.get(path[:length])) is not None:
+            return Problem(origin, 0, 0, spell(path), wrong, right)
+    return Problem(config.source, 0, 0, spell(path), wrong, right)

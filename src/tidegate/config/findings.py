@@ -1,0 +1,67 @@
+"""What has been found so far, and what is no longer worth reporting?
+
+Lives here: the collector that every check writes to. It knows the places of the document and
+which of its parts are already known to be broken, so that one mistake is reported once.
+"""
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+
+from tidegate.config.errors import NotInEffect, Problem
+from tidegate.config.places import Path, Places, spell
+
+
+@dataclass(slots=True)
+class Findings:
+    """Problems, warnings and what is not in effect, for one document called `file`."""
+
+    file: str
+    places: Places
+    problems: list[Problem] = field(default_factory=list)
+    warnings: list[Problem] = field(default_factory=list)
+    idle: list[NotInEffect] = field(default_factory=list)
+    broken: set[Path] = field(default_factory=set)
+    # Values with `${env:}` or `${file:}` in them, as written.
+    references: dict[Path, str] = field(default_factory=dict)
+    # Values that no line of the file holds, and what gave them ("--port", an environment name).
+    outside: dict[Path, str] = field(default_factory=dict)
+
+    def error(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> None:
+        """Report a mistake at `path`, unless something there is already known to be broken."""
+        if not self.inside_broken(path):
+            self.problems.append(self.problem(path, wrong, right, at_key=at_key))
+
+    def warn(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> None:
+        """Report something that is allowed but probably not meant."""
+        if not self.inside_broken(path):
+            self.warnings.append(self.problem(path, wrong, right, at_key=at_key))
+
+    def not_in_effect(self, path: Path, now: str, *, weakens: bool) -> None:
+        """Report a key that nothing obeys yet."""
+        mark = self.places.of_key(path)
+        entry = NotInEffect(self.file, mark.line, mark.col, spell(path), now, weakens)
+        if not self.inside_broken(path):
+            self.idle.append(entry)
+
+    def problem(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> Problem:
+        """A finding placed at the value of `path`, or at its key."""
+        if path in self.outside:
+            return Problem(self.outside[path], 0, 0, spell(path), wrong, right)
+        mark = self.places.of_key(path) if at_key else self.places.of_value(path)
+        return Problem(self.file, mark.line, mark.col, spell(path), wrong, right)
+
+    def inside_broken(self, path: Path) -> bool:
+        """Whether `path` or something around it is already known to be broken."""
+        return any(path[:length] in self.broken for length in range(len(path) + 1))
+
+    def touched(self, *paths: Path) -> bool:
+        """Whether anything at, around or below one of `paths` is already known to be broken."""
+        return any(self.inside_broken(path) or self._below(path) for path in paths)
+
+    def _below(self, path: Path) -> bool:
+        return any(broken[: len(path)] == path for broken in self.broken)
+
+
+def join(words: Iterable[str]) -> str:
+    """Words as a list for a reader; "none" without any."""
+    return ", ".join(words) or "none"

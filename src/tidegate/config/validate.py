@@ -1,0 +1,143 @@
+"""Which parts of this tree fit the model, and what is left when the others are taken out?
+
+Lives here: the loop around pydantic that reports every mistake once and goes on with a tree
+without it, so that the checks between keys still see the rest. Does not live here: the words
+(wording), the checks themselves (checks).
+"""
+
+import typing
+from collections.abc import Mapping
+
+from pydantic import BaseModel, ValidationError
+from pydantic_core import ErrorDetails
+
+from tidegate.config.document import Tree
+from tidegate.config.findings import Findings
+from tidegate.config.models import Config
+from tidegate.config.places import Path, quoted
+from tidegate.config.scalars import Ambiguity
+from tidegate.config.wording import Kind, bare, field_of, keys_of, kind_at, words_for
+
+# Each round takes out what the round before uncovered; no path of the file is that long.
+_MOST_ROUNDS = 12
+_EMPTY_PARTS = ("model_type", "tuple_type", "dict_type")
+
+
+def validate(
+    tree: dict[str, Tree], findings: Findings, ambiguous: Mapping[Path, Ambiguity]
+) -> Config:
+    """The configuration in `tree`; what is wrong goes to `findings`.
+
+    After a problem the result stands for the parts that are right, with defaults or examples in
+    place of the others: good for further checks, never to be served.
+    """
+    for _ in range(_MOST_ROUNDS):
+        try:
+            config = Config.model_validate(tree)
+        except ValidationError as error:
+            for details in error.errors(include_url=False, include_context=True):
+                tree = _take_out(tree, details, findings, ambiguous)
+        else:
+            _report_words_of_two_meanings(findings, ambiguous)
+            return config
+    raise AssertionError("a tree without its mistakes still has mistakes")
+
+
+def _take_out(
+    tree: dict[str, Tree],
+    error: ErrorDetails,
+    findings: Findings,
+    ambiguous: Mapping[Path, Ambiguity],
+) -> dict[str, Tree]:
+    path = error["loc"]
+    if path[-1:] == ("[key]",):
+        path = path[:-1]
+        findings.error(path, *_words_for_key(error), at_key=True)
+        findings.broken.add(path)
+        return _without(tree, path)
+    if error["type"] == "too_short" and error["input"]:
+        # Pydantic counts only the items that are right; the wrong ones are reported themselves.
+        return tree
+    if error["type"] in _EMPTY_PARTS and error["input"] is None:
+        # `routes:` with nothing below it, all commented out: the same as no `routes` at all.
+        return _without(tree, path)
+    at_key = error["type"] in ("extra_forbidden", "missing")
+    findings.error(path, *words_for(error, ambiguous.get(path)), at_key=at_key)
+    findings.broken.add(path)
+    return _repaired(tree, path)
+
+
+def _words_for_key(error: ErrorDetails) -> tuple[str, str]:
+    context: Mapping[str, str] = error.get("ctx", {})
+    name = quoted(str(error["input"]))
+    return f"{name} is {context.get('wrong', 'not a name')}", context.get("right", "rename it")
+
+
+def _report_words_of_two_meanings(findings: Findings, ambiguous: Mapping[Path, Ambiguity]) -> None:
+    for path, ambiguity in ambiguous.items():
+        findings.error(path, f"this bare word is unclear: {ambiguity.reading}", "put it in quotes")
+
+
+def _repaired(tree: dict[str, Tree], path: Path) -> dict[str, Tree]:
+    """`tree` with the broken value at `path` removed or, where one is needed, replaced."""
+    parent = kind_at(path[:-1])
+    kind = kind_at(path)
+    if kind is None or parent is None:
+        return _without(tree, path)
+    if parent.model is not None:
+        if _required(parent.model, path[-1]):
+            return _with(tree, path, _stand_in(kind))
+        return _without(tree, path)
+    if kind.model is not None:
+        return _with(tree, path, _stand_in(kind))
+    if isinstance(path[-1], int):
+        return _repaired(tree, path[:-1])
+    return _without(tree, path)
+
+
+def _required(model: type[BaseModel], key: str | int) -> bool:
+    found_field = field_of(model, key)
+    return found_field is not None and found_field.is_required()
+
+
+def _stand_in(kind: Kind) -> Tree:
+    """A value that passes where one is required."""
+    plain = bare(kind.annotation)
+    if typing.get_origin(plain) is tuple:
+        return (_stand_in(Kind(typing.get_args(plain)[0])),)
+    if kind.model is not None:
+        needed = [key for key in keys_of(kind.model) if _required(kind.model, key)]
+        return {key: _stand_in(inner) for key in needed if (inner := kind.at(key)) is not None}
+    examples = kind.field.examples if kind.field is not None else None
+    return str(examples[0]) if examples else "x"
+
+
+def _without(tree: dict[str, Tree], path: Path) -> dict[str, Tree]:
+    """A copy of `tree` that has nothing at `path`."""
+    return typing.cast("dict[str, Tree]", _changed(tree, path, None, remove=True))
+
+
+def _with(tree: dict[str, Tree], path: Path, value: Tree) -> dict[str, Tree]:
+    """A copy of `tree` that has `value` at `path`."""
+    return typing.cast("dict[str, Tree]", _changed(tree, path, value, remove=False))
+
+
+def _changed(tree: Tree, path: Path, value: Tree, *, remove: bool) -> Tree:
+    if not path:
+        return value
+    step, rest = path[0], path[1:]
+    if isinstance(tree, dict) and isinstance(step, str):
+        if rest and step not in tree:
+            # An earlier mistake already took this part out.
+            return tree
+        copy = dict(tree)
+        if remove and not rest:
+            copy.pop(step, None)
+        else:
+            copy[step] = _changed(tree.get(step), rest, value, remove=remove)
+        return copy
+    if isinstance(tree, tuple) and isinstance(step, int) and step < len(tree):
+        items = list(tree)
+        items[step] = _changed(items[step], rest, value, remove=remove)
+        return tuple(items)
+    return tree
