@@ -1,0 +1,310 @@
+"""How do entries lie in their file?
+
+One SQLite file: `entries` holds the hash chains, `open_requests` what has begun and not ended,
+`boots` the processes that wrote, each with the head of what was pruned from its chain. Lives
+here: the schema, recovery, appending and pruning, each one transaction. Does not live here:
+what an entry says (entries), who waits for it (store), the thread that calls this (writer).
+"""
+
+import os
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tidegate.records.chain import Entry, Head
+from tidegate.records.entries import Kind, canonical
+
+SCHEMA_VERSION = 1
+_APPLICATION_ID = 0x7469_6467  # "tidg": what `file` and a second look can recognize
+
+_SCHEMA = """
+CREATE TABLE installation (
+    node TEXT NOT NULL
+);
+CREATE TABLE boots (
+    boot TEXT PRIMARY KEY,
+    node TEXT NOT NULL,
+    began_ms INTEGER NOT NULL,
+    ended_ms INTEGER,
+    pruned_seq INTEGER NOT NULL DEFAULT 0,
+    pruned_hash TEXT NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE entries (
+    id INTEGER PRIMARY KEY,
+    node TEXT NOT NULL,
+    boot TEXT NOT NULL,
+    seq INTEGER NOT NULL,
+    kind TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    body TEXT NOT NULL,
+    prev_hash TEXT NOT NULL,
+    hash TEXT NOT NULL
+);
+CREATE UNIQUE INDEX entries_by_chain ON entries (boot, seq);
+CREATE INDEX entries_by_request ON entries (request_id);
+CREATE TABLE open_requests (
+    boot TEXT NOT NULL,
+    request_id TEXT NOT NULL,
+    at_ms INTEGER NOT NULL,
+    state TEXT NOT NULL,
+    body TEXT NOT NULL,
+    PRIMARY KEY (boot, request_id)
+) WITHOUT ROWID;
+"""
+
+
+class UnknownSchema(Exception):
+    """The file is not a record of ours, or one of a later release."""
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """An entry before it has its place in the chain."""
+
+    kind: Kind
+    request_id: str
+    at_ms: int
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class OpenRequest:
+    """A request that has begun; `state` is "begun" or "intent"."""
+
+    request_id: str
+    at_ms: int
+    state: str
+    body: str
+
+
+class Database:
+    """The writing end of one process. Every method may raise sqlite3.Error or OSError.
+
+    To be used by one thread only. A failed write leaves file and chain as they were.
+    """
+
+    def __init__(self, path: Path, boot: str, *, busy_s: float) -> None:
+        # Nobody else on the machine needs to read who called what.
+        os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
+        self.boot = boot
+        self._head = Head()
+        self._connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
+        try:
+            self.node = self._prepare()
+        except BaseException:
+            self._connection.close()
+            raise
+
+    def close(self, now_ms: int) -> None:
+        """End the chain properly; what is still open will be found lost by the next process."""
+        try:
+            self._connection.execute(
+                "UPDATE boots SET ended_ms = ? WHERE boot = ?", (now_ms, self.boot)
+            )
+        finally:
+            self._connection.close()
+
+    def begin_boot(self, now_ms: int, is_running: Callable[[str], bool]) -> dict[str, int]:
+        """Enter this process and write `lost` for what dead ones left open.
+
+        Returns the boots that were found dead, each with its number of lost requests.
+        """
+        with _Transaction(self._connection):
+            self._connection.execute(
+                "INSERT INTO boots (boot, node, began_ms, pruned_hash) VALUES (?, ?, ?, ?)",
+                (self.boot, self.node, now_ms, Head().hash),
+            )
+            others = self._connection.execute(
+                "SELECT boot FROM boots WHERE boot <> ? AND (ended_ms IS NULL OR boot IN"
+                " (SELECT boot FROM open_requests)) ORDER BY began_ms, boot",
+                (self.boot,),
+            ).fetchall()
+            dead = [boot for (boot,) in others if not is_running(boot)]
+            self._connection.executemany(
+                "UPDATE boots SET ended_ms = ? WHERE boot = ? AND ended_ms IS NULL",
+                [(now_ms, boot) for boot in dead],
+            )
+            lost = [(boot, found) for boot in dead for found in self._open_of(boot)]
+            head = self._insert([_lost(boot, found, now_ms) for boot, found in lost], self._head)
+            self._connection.executemany(
+                "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
+                [(boot, found.request_id) for boot, found in lost],
+            )
+        self._head = head
+        return {boot: sum(owner == boot for owner, _found in lost) for boot in dead}
+
+    def append(
+        self,
+        drafts: Sequence[Draft],
+        *,
+        opened: Iterable[OpenRequest] = (),
+        closed: Iterable[str] = (),
+    ) -> None:
+        """Add entries to our chain and note what is open, all or nothing; committed on return."""
+        with _Transaction(self._connection):
+            # Touches the disk also when there is nothing to add, so that it tells whether it works.
+            self._connection.execute(
+                "UPDATE boots SET ended_ms = NULL WHERE boot = ?", (self.boot,)
+            )
+            head = self._insert(drafts, self._head)
+            self._connection.executemany(
+                "INSERT OR REPLACE INTO open_requests (boot, request_id, at_ms, state, body)"
+                " VALUES (?, ?, ?, ?, ?)",
+                [(self.boot, o.request_id, o.at_ms, o.state, o.body) for o in opened],
+            )
+            self._connection.executemany(
+                "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
+                [(self.boot, request_id) for request_id in closed],
+            )
+        self._head = head
+
+    def prune(self, *, older_than_ms: int, max_bytes: int, limit: int) -> bool:
+        """Delete at most `limit` of the oldest entries; whether there may be more to delete.
+
+        Oldest first in the order of the file, so that each chain loses a prefix, whose last
+        hash is kept: what remains can still be verified.
+        """
+        with _Transaction(self._connection):
+            rows = self._connection.execute(
+                "SELECT id, boot, seq, hash, at_ms FROM entries ORDER BY id LIMIT ?", (limit,)
+            ).fetchall()
+            if self._used_bytes() <= max_bytes:
+                young = next((i for i, row in enumerate(rows) if row[4] >= older_than_ms), None)
+                rows = rows[:young]
+            if rows:
+                self._delete(rows)
+        if rows:
+            # Hands freed pages back to the file system, a bounded number at a time.
+            self._connection.execute(f"PRAGMA incremental_vacuum({4 * limit:d})").fetchall()
+        return len(rows) == limit
+
+    def _prepare(self) -> str:
+        run = self._connection.execute
+        require_our_schema(self._connection, empty_is_fine=True)
+        run("PRAGMA auto_vacuum = INCREMENTAL")  # only takes effect on an empty file
+        run("PRAGMA journal_mode = WAL").fetchone()
+        run("PRAGMA synchronous = NORMAL")
+        run("PRAGMA journal_size_limit = 4194304").fetchone()
+        with _Transaction(self._connection):
+            # A second process may have created it since.
+            if run("PRAGMA user_version").fetchone()[0] == 0:
+                for statement in _SCHEMA.split(";\n"):
+                    run(statement)
+                run("INSERT INTO installation (node) VALUES (?)", (secrets.token_hex(8),))
+                run(f"PRAGMA application_id = {_APPLICATION_ID:d}")
+                run(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
+        return str(run("SELECT node FROM installation").fetchone()[0])
+
+    def _insert(self, drafts: Sequence[Draft], head: Head) -> Head:
+        rows = []
+        for draft in drafts:
+            entry = Entry(
+                node=self.node,
+                boot=self.boot,
+                seq=head.seq + 1,
+                kind=draft.kind,
+                request_id=draft.request_id,
+                at_ms=draft.at_ms,
+                body=draft.body,
+                prev_hash=head.hash,
+            )
+            head = Head(entry.seq, entry.digest)
+            rows.append(
+                (
+                    *(entry.node, entry.boot, entry.seq, entry.kind, entry.request_id),
+                    *(entry.at_ms, entry.body, entry.prev_hash, head.hash),
+                )
+            )
+        self._connection.executemany(
+            "INSERT INTO entries"
+            " (node, boot, seq, kind, request_id, at_ms, body, prev_hash, hash)"
+            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
+            rows,
+        )
+        return head
+
+    def _open_of(self, boot: str) -> list[OpenRequest]:
+        rows = self._connection.execute(
+            "SELECT request_id, at_ms, state, body FROM open_requests WHERE boot = ?"
+            " ORDER BY at_ms, request_id",
+            (boot,),
+        )
+        return [OpenRequest(*row) for row in rows]
+
+    def _delete(self, rows: Sequence[tuple[int, str, int, str, int]]) -> None:
+        run = self._connection.execute
+        run("DELETE FROM entries WHERE id <= ?", (rows[-1][0],))
+        heads = {boot: (seq, digest) for _id, boot, seq, digest, _at_ms in rows}
+        for boot, (seq, digest) in heads.items():
+            run(
+                "UPDATE boots SET pruned_seq = ?, pruned_hash = ? WHERE boot = ?",
+                (seq, digest, boot),
+            )
+        # A process of which nothing is left to verify need not be known any more.
+        run(
+            "DELETE FROM boots WHERE boot <> ? AND boot IN (SELECT value FROM json_each(?))"
+            " AND ended_ms IS NOT NULL"
+            " AND NOT EXISTS (SELECT 1 FROM entries WHERE entries.boot = boots.boot)"
+            " AND NOT EXISTS (SELECT 1 FROM open_requests WHERE open_requests.boot = boots.boot)",
+            (self.boot, canonical(list(heads))),
+        )
+
+    def _used_bytes(self) -> int:
+        run = self._connection.execute
+        pages = run("PRAGMA page_count").fetchone()[0] - run("PRAGMA freelist_count").fetchone()[0]
+        return int(pages * run("PRAGMA page_size").fetchone()[0])
+
+
+def require_our_schema(connection: sqlite3.Connection, *, empty_is_fine: bool = False) -> None:
+    """Raises UnknownSchema unless the file is a record that this release can read."""
+    # One statement, so that it cannot see half of another process creating the file.
+    found = connection.execute(
+        "SELECT user_version, application_id, (SELECT count(*) FROM sqlite_master)"
+        " FROM pragma_user_version, pragma_application_id"
+    ).fetchone()
+    if found[:2] == (SCHEMA_VERSION, _APPLICATION_ID) or (empty_is_fine and found == (0, 0, 0)):
+        return
+    raise UnknownSchema(f"schema {found[0]}" if found[1] == _APPLICATION_ID else "foreign file")
+
+
+class _Transaction:
+    """Takes the write lock, commits at the end, rolls back when anything is raised."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+
+    def __enter__(self) -> None:
+        self._connection.execute("BEGIN IMMEDIATE")
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is None:
+            try:
+                self._connection.execute("COMMIT")
+            except sqlite3.Error:
+                self._roll_back()
+                raise
+        else:
+            self._roll_back()
+
+    def _roll_back(self) -> None:
+        if self._connection.in_transaction:  # a full disk has rolled back already
+            self._connection.execute("ROLLBACK")
+
+
+def _lost(boot: str, found: OpenRequest, now_ms: int) -> Draft:
+    body = canonical({"lost_boot": boot, "last_state": found.state, "last_ms": found.at_ms})
+    # Both are objects in canonical form; the known part keeps its own keys under "known".
+    return Draft("lost", found.request_id, now_ms, f'{{"known":{found.body},{body[1:]}')
+
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Database",
+    "Draft",
+    "OpenRequest",
+    "UnknownSchema",
+    "require_our_schema",
+]

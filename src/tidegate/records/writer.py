@@ -1,0 +1,266 @@
+"""How do waiting records get to the disk?
+
+Lives here: the one thread that owns the database of a process. It takes everything that waits,
+writes it in one transaction and only then answers those who wait for it; between two batches it
+prunes a little. Does not live here: the queue's bound and the awaiting side (store).
+"""
+
+import asyncio
+import sqlite3
+import threading
+from collections import deque
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Literal
+
+from tidegate.clock import Clock
+from tidegate.records.database import Database, Draft, OpenRequest, UnknownSchema
+from tidegate.records.entries import Snapshot, canonical
+from tidegate.records.liveness import LifeLock, forget, is_running
+
+_FAILURES = (sqlite3.Error, OSError, UnknownSchema)
+_BATCH = 512
+_PRUNE_ROWS = 256
+_PRUNE_EVERY_ENTRIES = 1024
+_PRUNE_EVERY_S = 60.0
+_RETRY_S = 0.5
+
+Answer = Callable[[str], None]
+"""Called once from the writer's thread: "" when it is on disk, else the kind of failure."""
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """One thing to write. `answer` belongs to those who wait for it."""
+
+    kind: Literal["begin", "intent", "end"]
+    snapshot: Snapshot
+    at_ms: int
+    answer: Answer | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Keeping:
+    """Where the records are, how long they are kept, how long a write may take.
+
+    `linger_s` is how long what nobody waits for may wait for company: a request that begins and
+    ends within it costs one row instead of three writes, and is what kill -9 can erase.
+    """
+
+    path: Path
+    keep_days: int = 7
+    max_bytes: int = 1_073_741_824
+    wait_s: float = 5.0
+    linger_s: float = 0.01
+
+
+class Writer:
+    """A thread from `start` to `stop`. All other methods are safe from any thread."""
+
+    def __init__(self, keeping: Keeping, clock: Clock, *, boot: str, hash_key: bytes) -> None:
+        self._keeping = keeping
+        self._clock = clock
+        self._boot = boot
+        self._hash_key = hash_key
+        self._queue: deque[Waiting] = deque()
+        self._wake = threading.Event()
+        self._hurry = threading.Event()
+        self._stopping = False
+        self._open: set[str] = set()
+        self._unpruned = 0
+        self._prune_due_s = 0.0
+        self._thread: threading.Thread | None = None
+        self.failing = False
+        self.written = 0
+        self.lost = 0
+        self.discarded = 0
+
+    def __len__(self) -> int:
+        return len(self._queue)
+
+    def start(self, opened: Answer, stopped: Answer) -> None:
+        """Open the file in the thread; `opened` and `stopped` are called from it, once each."""
+        self._thread = threading.Thread(
+            target=self._run, args=(opened, stopped), name="tidegate-records", daemon=True
+        )
+        self._thread.start()
+
+    def put(self, waiting: Waiting) -> None:
+        """Queue one thing; what somebody waits for is written at once."""
+        self._queue.append(waiting)
+        # The thread clears the event before it takes the queue, so what was appended is seen.
+        if not self._wake.is_set():
+            self._wake.set()
+        if waiting.answer is not None:
+            self._hurry.set()
+
+    def stop(self) -> None:
+        """Write what waits, then end."""
+        self._stopping = True
+        self._hurry.set()
+        self._wake.set()
+
+    def _run(self, opened: Answer, stopped: Answer) -> None:
+        why = "writer stopped"
+        try:
+            why = self._work(opened)
+        finally:
+            # Also after a bug: nobody may wait for a thread that is gone.
+            self.failing = self.failing or bool(why)
+            for waiting in _taken(self._queue, len(self._queue)):
+                self.discarded += waiting.kind == "end"
+                if waiting.answer is not None:
+                    waiting.answer(why or "writer stopped")
+            stopped(why)
+
+    def _work(self, opened: Answer) -> str:
+        keeping = self._keeping
+        try:
+            life = LifeLock(keeping.path, self._boot)
+        except OSError as error:
+            opened(_kind(error))
+            return _kind(error)
+        try:
+            database = Database(keeping.path, self._boot, busy_s=keeping.wait_s)
+            try:
+                dead = database.begin_boot(self._now_ms(), partial(is_running, keeping.path))
+                self.lost = sum(dead.values())
+                for boot in dead:
+                    forget(keeping.path, boot)
+                opened("")
+                self._loop(database)
+            finally:
+                database.close(self._now_ms())
+        except _FAILURES as error:
+            opened(_kind(error))
+            return _kind(error)
+        finally:
+            life.release()
+        return ""
+
+    def _loop(self, database: Database) -> None:
+        more_to_prune = True
+        while True:
+            if not (self._queue or self._stopping or more_to_prune or self.failing):
+                self._wake.wait(_PRUNE_EVERY_S)
+            self._wake.clear()
+            if not self._stopping:
+                self._linger()
+            self._hurry.clear()
+            batch = _taken(self._queue, _BATCH)
+            # An idle process that failed has to find out by itself that the disk is back.
+            if (batch or self.failing) and not self._write(database, batch) and self._stopping:
+                return
+            if self._stopping and not self._queue:
+                return
+            if not self.failing:
+                more_to_prune = self._prune(database)
+
+    def _linger(self) -> None:
+        if self.failing:
+            self._hurry.wait(_RETRY_S)
+        elif self._keeping.linger_s and 0 < len(self._queue) < _BATCH:
+            self._hurry.wait(self._keeping.linger_s)
+
+    def _write(self, database: Database, batch: Sequence[Waiting]) -> bool:
+        failure = ""
+        drafts, opened, closed = self._sorted(batch)
+        try:
+            database.append(drafts, opened=opened, closed=closed)
+        except _FAILURES as error:
+            failure = _kind(error)
+            self._queue.extendleft(w for w in reversed(batch) if w.answer is None)
+        else:
+            self._open.difference_update(closed)
+            self._open.update(o.request_id for o in opened)
+            self.written += len(drafts)
+            self._unpruned += len(drafts)
+        self.failing = bool(failure)
+        for waiting in batch:
+            if waiting.answer is not None:
+                waiting.answer(failure)
+        return not failure
+
+    def _sorted(self, batch: Sequence[Waiting]) -> tuple[list[Draft], list[OpenRequest], list[str]]:
+        """Entries to add, requests that are open after this batch, and those no longer open."""
+        drafts: list[Draft] = []
+        opened: dict[str, Waiting] = {}
+        closed: list[str] = []
+        for waiting in batch:
+            request_id = waiting.snapshot.request_id
+            if waiting.kind != "begin":
+                body = self._body(waiting)
+                drafts.append(Draft(waiting.kind, request_id, waiting.at_ms, body))
+            if waiting.kind != "end":
+                opened[request_id] = waiting
+                continue
+            opened.pop(request_id, None)
+            if request_id in self._open:
+                closed.append(request_id)
+        still_open = [
+            OpenRequest(
+                request_id,
+                waiting.at_ms,
+                "begun" if waiting.kind == "begin" else "intent",
+                self._body(waiting),
+            )
+            for request_id, waiting in opened.items()
+        ]
+        return drafts, still_open, closed
+
+    def _body(self, waiting: Waiting) -> str:
+        return canonical(waiting.snapshot.body(self._hash_key))
+
+    def _prune(self, database: Database) -> bool:
+        """One bounded step if it is time for one; whether the next one should follow at once."""
+        now_s = self._clock.monotonic_s()
+        if self._unpruned < _PRUNE_EVERY_ENTRIES and now_s < self._prune_due_s:
+            return False
+        day_ms = 86_400_000
+        try:
+            more = database.prune(
+                older_than_ms=self._now_ms() - self._keeping.keep_days * day_ms,
+                max_bytes=self._keeping.max_bytes,
+                limit=_PRUNE_ROWS,
+            )
+        except _FAILURES:
+            more = False  # whatever it is, the next write will meet and report it
+        if not more:
+            self._unpruned = 0
+            self._prune_due_s = now_s + _PRUNE_EVERY_S
+        return more
+
+    def _now_ms(self) -> int:
+        return int(self._clock.now_s() * 1000)
+
+
+def _taken(queue: deque[Waiting], limit: int) -> list[Waiting]:
+    return [queue.popleft() for _ in range(min(limit, len(queue)))]
+
+
+def _kind(error: Exception) -> str:
+    # Type names only: messages of the operating system name paths.
+    if isinstance(error, UnknownSchema):
+        return f"UnknownSchema ({error})"
+    return type(error).__name__
+
+
+def answer_in(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[str]") -> Answer:
+    """An Answer that settles `future` in its own loop; without effect once that is closed."""
+
+    def settle(failure: str) -> None:
+        if not future.done():
+            future.set_result(failure)
+
+    def answer(failure: str) -> None:
+        try:
+            loop.call_soon_threadsafe(settle, failure)
+        except RuntimeError:  # the loop was closed: nobody waits any more
+            return
+
+    return answer
+
+
+__all__ = ["Answer", "Keeping", "Waiting", "Writer", "answer_in"]
