@@ -1,0 +1,63 @@
+"""The memory about targets: what is shared, what survives, what is shown."""
+
+from tidegate.routing import BreakerSettings, State, Target, Targets, TargetSnapshot, Verdict
+
+SETTINGS = BreakerSettings(consecutive=1, open_s=5.0)
+
+
+def trip(targets: Targets, target: Target) -> None:
+    breaker = targets.state(target, SETTINGS).breaker
+    permit = breaker.permit(0.0)
+    assert permit is not None
+    breaker.record(permit, Verdict.FAILURE, 0.0)
+
+
+def test_routes_share_a_target_whatever_its_weight_and_window() -> None:
+    targets = Targets()
+    trip(targets, Target("a", weight=3, context_tokens=5))
+    assert targets.state(Target("a"), SETTINGS).breaker.state(0.0) is State.OPEN
+    for other in (Target("b"), Target("a", 1), Target("a", upstream_model="m")):
+        assert targets.state(other, SETTINGS).breaker.state(0.0) is State.CLOSED
+
+
+def test_a_replaced_key_does_not_inherit_the_rest_of_the_old_one() -> None:
+    targets = Targets()
+    targets.state(Target("a", credential_id="old"), SETTINGS).cool(0.0, 300.0)
+    assert targets.state(Target("a", credential_id="old"), SETTINGS).is_cooling(299.0)
+    assert not targets.state(Target("a", credential_id="new"), SETTINGS).is_cooling(0.0)
+
+
+def test_a_reload_keeps_the_state_and_judges_it_by_the_new_settings() -> None:
+    targets = Targets()
+    trip(targets, Target("a"))
+    again = targets.state(Target("a"), BreakerSettings(open_s=99.0))
+    assert again.breaker.state(4.0) is State.OPEN
+    assert again.breaker.settings.open_s == 99.0
+
+
+def test_retain_forgets_what_the_configuration_no_longer_names() -> None:
+    targets = Targets()
+    trip(targets, Target("a"))
+    trip(targets, Target("b"))
+    targets.retain([Target("b"), Target("c")])
+    assert [shot.provider for shot in targets.snapshot(0.0)] == ["b"]
+
+
+def test_a_longer_rest_is_not_shortened() -> None:
+    state = Targets().state(Target("a"), SETTINGS)
+    state.cool(0.0, 30.0)
+    state.cool(1.0, 5.0)
+    assert state.wait_s(10.0) == 20.0
+
+
+def test_the_snapshot_tells_state_rest_and_wait() -> None:
+    targets = Targets()
+    targets.state(Target("ok"), SETTINGS)
+    trip(targets, Target("sick", upstream_model="m", credential_id="12ab"))
+    targets.state(Target("busy"), SETTINGS).cool(0.0, 30.0)
+    assert targets.snapshot(1.0) == (
+        TargetSnapshot("ok", None, "#0", State.CLOSED, 0.0, 0.0),
+        TargetSnapshot("sick", "m", "12ab", State.OPEN, 0.0, 4.0),
+        TargetSnapshot("busy", None, "#0", State.CLOSED, 29.0, 29.0),
+    )
+    assert targets.snapshot(5.0)[1].state is State.HALF_OPEN
