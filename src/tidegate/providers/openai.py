@@ -46,7 +46,7 @@ class _Answer(msgspec.Struct):
     choices: list[_Choice] | None = None
     usage: object = None
     error: object = None
-    object: object = None
+    kind: object = msgspec.field(name="object", default=None)
 
 
 _decoder = msgspec.json.Decoder(_Answer)
@@ -135,7 +135,7 @@ def _headers(provider: Provider, target: Target, *, stream: bool) -> tuple[tuple
 
 def _look(answer: _Answer, data: bytes) -> Glance:
     usage = _usage(answer.usage)
-    if answer.error or answer.object == "error":
+    if answer.error or answer.kind == "error":
         return Glance(error=_error(data), usage=usage)
     texts: list[str] = []
     seen = finished = False
@@ -149,14 +149,9 @@ def _look(answer: _Answer, data: bytes) -> Glance:
             if piece is not None:
                 seen = _has_content(piece) or seen
                 texts.extend(_texts(piece))
-        if isinstance(choice.text, str) and choice.text:
-            texts.append(choice.text)
-    return Glance(
-        content=seen or finished or bool(texts),
-        usage=usage,
-        text="".join(texts),
-        finished=finished,
-    )
+        texts.extend(_strings(choice.text))
+    text = "".join(texts)
+    return Glance(content=seen or finished or bool(text), usage=usage, text=text, finished=finished)
 
 
 def _has_content(piece: _Piece) -> bool:

@@ -10,9 +10,10 @@ import msgspec
 
 # Strings are skipped whole, so brackets, colons and keys inside text are never seen. The
 # possessive groups keep the scan linear and without a stack, whatever the length.
-_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"|[\[\]{}]', re.DOTALL)
-_COLON = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*")
-_SCALAR = re.compile(rb"[^ \t\r\n,}\]]+")
+_STRING = rb'"[^"\\]*+(?:\\.[^"\\]*+)*+"'
+_KEY = re.compile(rb"[ \t\r\n,]*(" + _STRING + rb")[ \t\r\n]*:[ \t\r\n]*", re.DOTALL)
+_TOKEN = re.compile(_STRING + rb"|[\[\]{}]", re.DOTALL)
+_SCALAR_END = re.compile(rb"[ \t\r\n,}]")
 _SPACE = re.compile(rb"[ \t\r\n]*")
 
 
@@ -20,39 +21,40 @@ def replace_model(body: bytes, model: str) -> bytes:
     """`body` with the value of its top-level "model" replaced by `model`; all else untouched.
 
     `body` is a valid JSON object in UTF-8 without duplicate keys. Without the member it is
-    added in front. Cost: one scan of the bytes before the member. Raises ValueError for a body
-    that is not an object.
+    added in front. Cost: one scan of the bytes before the end of the member. Raises ValueError
+    for a body that is not an object.
     """
     value = msgspec.json.encode(model)
-    start = _SPACE.match(body).end()  # type: ignore[union-attr]  # matches the empty string
-    if body[start : start + 1] != b"{":
-        raise ValueError("not a JSON object")
     span = member_span(body, "model")
     if span is not None:
         return b"".join((body[: span[0]], value, body[span[1] :]))
-    start += 1
-    rest = _SPACE.match(body, start).end()  # type: ignore[union-attr]  # as above
-    comma = b"" if body[rest : rest + 1] == b"}" else b","
+    start = _inside(body)
+    comma = b"" if body.startswith(b"}", _after_space(body, start)) else b","
     return b"".join((body[:start], b'"model":', value, comma, body[start:]))
 
 
 def member_span(body: bytes, name: str) -> tuple[int, int] | None:
-    """Where the value of the top-level member `name` lies, as [start, end); None if absent."""
-    depth = 0
-    position = 0
-    while (token := _TOKEN.search(body, position)) is not None:
-        position = token.end()
-        mark = token[0]
-        if mark in (b"{", b"["):
-            depth += 1
-        elif mark in (b"}", b"]"):
-            depth -= 1
-        elif depth == 1 and (colon := _COLON.match(body, position)) is not None:
-            end = _value_end(body, colon.end())
-            if _is(mark, name):
-                return colon.end(), end
-            position = end
+    """Where the value of the top-level member `name` lies, as [start, end); None if absent.
+
+    The same demands and errors as `replace_model`.
+    """
+    position = _inside(body)
+    while (key := _KEY.match(body, position)) is not None:
+        position = _value_end(body, key.end())
+        if _is(key[1], name):
+            return key.end(), position
     return None
+
+
+def _after_space(body: bytes, start: int) -> int:
+    return next(_SPACE.finditer(body, start)).end()
+
+
+def _inside(body: bytes) -> int:
+    start = _after_space(body, 0)
+    if body[start : start + 1] != b"{":
+        raise ValueError("not a JSON object")
+    return start + 1
 
 
 def _is(key: bytes, name: str) -> bool:
@@ -63,19 +65,19 @@ def _is(key: bytes, name: str) -> bool:
 
 def _value_end(body: bytes, start: int) -> int:
     if body[start : start + 1] not in (b'"', b"{", b"["):
-        scalar = _SCALAR.match(body, start)
-        return start if scalar is None else scalar.end()
+        end = _SCALAR_END.search(body, start)
+        if end is None:
+            raise ValueError("cut JSON")
+        return end.start()
     depth = 0
-    position = start
-    while (token := _TOKEN.search(body, position)) is not None:
-        position = token.end()
+    for token in _TOKEN.finditer(body, start):
         mark = token[0]
         if mark in (b"{", b"["):
             depth += 1
         elif mark in (b"}", b"]"):
             depth -= 1
         if depth == 0:
-            return position
+            return token.end()
     raise ValueError("cut JSON")
 
 

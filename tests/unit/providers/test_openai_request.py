@@ -1,0 +1,136 @@
+"""What leaves for a provider: address, credential, headers and the same bytes."""
+
+import json
+
+import pytest
+
+from tidegate.providers import Provider
+from tidegate.providers.openai import chat_request
+from tidegate.routing import Target
+
+BODY = b'{ "model":"gpt", "messages":[],"unknown":{"model":"gpt"}, "n":1e2 }'
+PRIMARY = Provider("primary", "https://a.example/v1", credentials=("key-a0", "key-a1"))
+BACKUP = Provider("backup", "https://b.example/v1", credentials=("key-b",))
+
+
+def headers(provider: Provider, target: Target, *, stream: bool = False) -> dict[str, str]:
+    request = chat_request(provider, target, BODY, model="gpt", stream=stream)
+    found = dict(request.headers)
+    assert len(found) == len(request.headers)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("base_url", "query", "url"),
+    [
+        ("https://a.example/v1", {}, "https://a.example/v1/chat/completions"),
+        ("https://a.example/v1/", {}, "https://a.example/v1/chat/completions"),
+        ("http://127.0.0.1:9201", {}, "http://127.0.0.1:9201/chat/completions"),
+        (
+            "https://a.example/openai/deployments/x",
+            {"api-version": "2026-01-01"},
+            "https://a.example/openai/deployments/x/chat/completions?api-version=2026-01-01",
+        ),
+        (
+            "https://a.example/v1?tier=a",
+            {"b": "c d&e"},
+            "https://a.example/v1/chat/completions?tier=a&b=c+d%26e",
+        ),
+        ("https://a.example/v1?tier=a", {}, "https://a.example/v1/chat/completions?tier=a"),
+    ],
+)
+def test_the_address_is_the_configured_one(base_url: str, query: dict[str, str], url: str) -> None:
+    provider = Provider("primary", base_url, query=query, proxy="http://proxy.example")
+    request = chat_request(provider, Target("primary"), BODY, model="gpt", stream=False)
+    assert (request.method, request.url, request.proxy) == ("POST", url, "http://proxy.example")
+
+
+def test_the_body_is_untouched_without_an_alias() -> None:
+    for models in ({}, {"*": None}, {"gpt": None, "*": "other"}, {"gpt": "gpt"}, {"x": "y"}):
+        provider = Provider("primary", "https://a.example/v1", models=models)
+        request = chat_request(provider, Target("primary"), BODY, model="gpt", stream=False)
+        assert request.body is BODY
+
+
+@pytest.mark.parametrize(
+    ("models", "target_model", "sent"),
+    [
+        ({"gpt": "gpt-upstream"}, None, "gpt-upstream"),
+        ({"*": "all"}, None, "all"),
+        ({"gpt": "one", "*": "all"}, None, "one"),
+        ({"gpt": "one"}, "pinned", "pinned"),
+    ],
+)
+def test_an_alias_changes_the_top_level_model_only(
+    models: dict[str, str | None], target_model: str | None, sent: str
+) -> None:
+    provider = Provider("primary", "https://a.example/v1", models=models)
+    target = Target("primary", upstream_model=target_model)
+    request = chat_request(provider, target, BODY, model="gpt", stream=False)
+    assert request.body == BODY.replace(b'"gpt"', json.dumps(sent).encode(), 1)
+
+
+def test_a_request_without_a_model_gets_the_providers_own() -> None:
+    provider = Provider("primary", "https://a.example/v1", models={"*": "all"})
+    request = chat_request(provider, Target("primary"), b'{"n":1}', model=None, stream=False)
+    assert request.body == b'{"model":"all","n":1}'
+
+
+def test_a_key_travels_only_with_its_provider() -> None:
+    assert headers(PRIMARY, Target("primary", 0))["authorization"] == "Bearer key-a0"
+    assert headers(PRIMARY, Target("primary", 1))["authorization"] == "Bearer key-a1"
+    assert headers(BACKUP, Target("backup"))["authorization"] == "Bearer key-b"
+    with pytest.raises(ValueError, match="another provider"):
+        headers(BACKUP, Target("primary"))
+
+
+def test_an_upstream_without_keys_gets_none() -> None:
+    assert "authorization" not in headers(Provider("local", "http://l.example"), Target("local"))
+
+
+@pytest.mark.parametrize(
+    ("stream", "accept"), [(True, "text/event-stream"), (False, "application/json")]
+)
+def test_the_headers_are_ours_alone(*, stream: bool, accept: str) -> None:
+    assert headers(BACKUP, Target("backup"), stream=stream) == {
+        "accept": accept,
+        "accept-encoding": "gzip, br",
+        "content-type": "application/json",
+        "authorization": "Bearer key-b",
+    }
+
+
+def test_configured_headers_are_added_and_may_replace_ours_but_never_the_framing() -> None:
+    provider = Provider(
+        "azure",
+        "https://z.example",
+        headers={"api-key": "k", "Accept": "x", "Host": "evil", "Content-Length": "1"},
+    )
+    assert headers(provider, Target("azure")) == {
+        "accept": "x",
+        "accept-encoding": "gzip, br",
+        "content-type": "application/json",
+        "api-key": "k",
+    }
+
+
+def test_no_secret_shows_in_a_representation() -> None:
+    request = chat_request(PRIMARY, Target("primary"), BODY, model="gpt", stream=False)
+    assert "key-a" not in repr(PRIMARY) + repr(request)
+
+
+def test_the_body_cannot_choose_the_destination() -> None:
+    body = json.dumps(
+        {
+            "model": "http://127.0.0.1:9999/m",
+            "api_base": "http://127.0.0.1:9999",
+            "api_key": "x",
+            "extra_headers": {"Authorization": "Bearer x"},
+        }
+    ).encode()
+    request = chat_request(
+        BACKUP, Target("backup"), body, model="http://127.0.0.1:9999/m", stream=False
+    )
+    assert request.url == "https://b.example/v1/chat/completions"
+    assert dict(request.headers)["authorization"] == "Bearer key-b"
+    assert request.body is body

@@ -1,0 +1,111 @@
+"""The model's name is replaced and nothing else moves."""
+
+import json
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tidegate.providers.splice import member_span, replace_model
+
+keys = st.sampled_from(["model", "mod", "x", "", 'a"b', "é", "\\", "{", "\n"]) | st.text(max_size=5)
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.sampled_from(['"model":"x"', '\\"model\\":', "}", "]", '{"model":1}', "\\", '"'])
+    | st.text(max_size=8)
+)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3),
+    max_leaves=10,
+)
+spaces = st.text(alphabet=" \t\r\n", max_size=2)
+
+
+@st.composite
+def bodies(draw: st.DrawFn) -> tuple[str, str, str]:
+    """A JSON object in three pieces around the value of its top-level "model"."""
+    members = draw(st.dictionaries(keys, values, max_size=4))
+    members.pop("model", None)
+    escape, indent = draw(st.booleans()), draw(st.sampled_from([None, 1]))
+    items = [
+        f"{draw(spaces)}{json.dumps(key)}{draw(spaces)}:{draw(spaces)}"
+        f"{json.dumps(value, ensure_ascii=escape, indent=indent)}{draw(spaces)}"
+        for key, value in members.items()
+    ]
+    position = draw(st.integers(0, len(items)))
+    name = draw(st.sampled_from(['"model"', '"mod\\u0065l"', '"\\u006dodel"']))
+    value = json.dumps(draw(values), ensure_ascii=escape, indent=indent)
+    before = ",".join([*items[:position], f"{draw(spaces)}{name}{draw(spaces)}:{draw(spaces)}"])
+    after = "".join(f",{item}" for item in items[position:])
+    return f"{draw(spaces)}{{{before}", value, f"{draw(spaces)}{after}}}{draw(spaces)}"
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(bodies(), st.text(max_size=8))
+def test_everything_but_the_value_stays_byte_for_byte(
+    pieces: tuple[str, str, str], model: str
+) -> None:
+    before, old, after = (piece.encode("utf-8", "surrogatepass") for piece in pieces)
+    replaced = replace_model(before + old + after, model)
+    assert replaced.startswith(before)
+    assert replaced.endswith(after)
+    assert json.loads(replaced[len(before) : len(replaced) - len(after)]) == model
+    span = member_span(before + old + after, "model")
+    assert span == (len(before), len(before) + len(old))
+
+
+@settings(max_examples=50, deadline=None, derandomize=True)
+@given(st.dictionaries(keys, values, max_size=4), st.text(max_size=8))
+def test_a_missing_model_is_put_in_front(members: dict[str, object], model: str) -> None:
+    members.pop("model", None)
+    body = json.dumps(members).encode()
+    replaced = replace_model(body, model)
+    assert json.loads(replaced) == {"model": model} | members
+    assert list(json.loads(replaced)) == ["model", *members]
+    assert replaced.endswith(body[1:])
+
+
+@pytest.mark.parametrize(
+    ("body", "replaced"),
+    [
+        (b"{}", b'{"model":"m"}'),
+        (b" { } ", b' {"model":"m" } '),
+        (b'{"a":1}', b'{"model":"m","a":1}'),
+        (b'{"model":null}', b'{"model":"m"}'),
+        (b'{"model" : "x" }', b'{"model" : "m" }'),
+        (b'{"a":{"model":"x"},"model":"y"}', b'{"a":{"model":"x"},"model":"m"}'),
+        (b'{"a":["model",{"model":[]}],"model":{}}', b'{"a":["model",{"model":[]}],"model":"m"}'),
+        (b'{"model":[1,{"a":"]"}],"b":2}', b'{"model":"m","b":2}'),
+        (b'{"a":"\\\\","model":"x"}', b'{"a":"\\\\","model":"m"}'),
+        (b'{"a":"\\"model\\":\\"z\\"","model":"x"}', b'{"a":"\\"model\\":\\"z\\"","model":"m"}'),
+    ],
+)  # fmt: skip
+def test_by_hand(body: bytes, replaced: bytes) -> None:
+    assert replace_model(body, "m") == replaced
+
+
+def test_a_new_name_is_escaped() -> None:
+    name = 'm","stream":true,"x":"\u2028é'
+    assert json.loads(replace_model(b'{"model":"a"}', name)) == {"model": name}
+
+
+@pytest.mark.parametrize("body", [b"[]", b"", b'"model"', b"7", b'["model",{"model":1}]'])
+def test_only_an_object_has_a_model(body: bytes) -> None:
+    with pytest.raises(ValueError, match="not a JSON object"):
+        replace_model(body, "m")
+
+
+def test_cut_json_is_an_error_not_a_guess() -> None:
+    for body in (b'{"model":["a"', b'{"model":"a', b'{"model":tru', b'{"model":'):
+        with pytest.raises(ValueError, match="cut JSON"):
+            replace_model(body, "m")
+
+
+def test_one_very_long_string_is_skipped_whole() -> None:
+    text = b'\\"model\\":\\"x\\" ' * 200_000
+    body = b'{"messages":[{"content":"' + text + b'"}],"model":"a"}'
+    assert replace_model(body, "m") == body[: -len(b'"a"}')] + b'"m"}'
