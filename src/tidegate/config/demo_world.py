@@ -15,6 +15,7 @@ TENANT_TOKEN = "sk-tenant-acme"  # noqa: S105 - likewise
 BACKEND_TOKEN = "demo-backend-token"  # noqa: S105 - what our own demo backend is sent
 
 DEMO_TOKENS = (VIEWER_TOKEN, ADMIN_TOKEN, TENANT_TOKEN)
+"""The keys that everybody knows: whoever may reach the gateway could use them."""
 
 
 @dataclass(frozen=True, slots=True)

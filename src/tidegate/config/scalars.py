@@ -24,8 +24,9 @@ Scalar = None | bool | int | float | str
 
 @dataclass(frozen=True, slots=True)
 class Ambiguity:
-    """Why readers disagree about a bare word, and the plain value it may be meant as."""
+    """Why readers disagree about the bare word `text`, and the plain value it may be meant as."""
 
+    text: str
     reading: str
     plain: str
 
@@ -57,30 +58,34 @@ def _ambiguity(text: str) -> Ambiguity | None:
     """Why YAML 1.1 and 1.2 read `text` differently; None when they agree."""
     if (truth := _OTHER_BOOLEANS.get(text.lower())) is not None:
         word = "true" if truth else "false"
-        return Ambiguity(f"some YAML readers take it as {word}, others as text", word)
+        return Ambiguity(text, f"some YAML readers take it as {word}, others as text", word)
     if len(text) > _MOST_DIGITS or not text.strip("+-")[:1].isdigit():
         return None
     if _OCTAL.fullmatch(text):
         octal, decimal = int(text, 8), int(text, 10)
         return Ambiguity(
+            text,
             f"with its leading zero it is {octal} to some YAML readers and {decimal} to others",
             str(decimal),
         )
     if _LEADING_ZERO.fullmatch(text):
         return Ambiguity(
+            text,
             "with its leading zero it is a number to some YAML readers and text to others",
             str(int(text, 10)),
         )
     if _SEXAGESIMAL.fullmatch(text):
         return Ambiguity(
+            text,
             "with its colon it is a number in base 60 to some YAML readers and text to others",
             "",
         )
     if _BASED.fullmatch(text):
         plain = _plain_based(text)
-        return Ambiguity("it is a number to some YAML readers and text to others", plain)
+        return Ambiguity(text, "it is a number to some YAML readers and text to others", plain)
     if _UNDERSCORES.fullmatch(text):
         return Ambiguity(
+            text,
             "with its underscore it is a number to some YAML readers and text to others",
             text.replace("_", ""),
         )

@@ -57,8 +57,8 @@ def refuse(wrong: str, right: str) -> NoReturn:
 def _name(text: str) -> str:
     if not _NAME.fullmatch(text):
         refuse(
-            "not usable as a name",
-            "letters, digits, '_', '.' and '-', at most 64, beginning with a letter or digit",
+            "is not usable as a name",
+            "use letters, digits, '_', '.' and '-', at most 64, the first a letter or digit",
         )
     return text
 
@@ -66,50 +66,52 @@ def _name(text: str) -> str:
 def _who(text: str) -> str:
     if not _WHO.fullmatch(text):
         refuse(
-            "not usable as a name",
-            "letters, digits and any of _ . @ : / + -, at most 128, without spaces or '*'",
+            "is not usable as a name",
+            "use letters, digits and any of _ . @ : / + -, at most 128, without spaces or '*'",
         )
     return text
 
 
 def _glob(text: str) -> str:
     if not _GLOB_WHO.fullmatch(text):
-        _refuse_glob(text, "letters, digits and any of _ . @ : / + -")
+        _refuse_glob(text, "use letters, digits and any of _ . @ : / + -")
     return _no_double_star(text)
 
 
 def _any_glob(text: str) -> str:
     if not _GLOB_ANY.fullmatch(text) or "[" in text or "{" in text:
-        _refuse_glob(text, "printable characters without spaces")
+        _refuse_glob(text, "use printable characters without spaces")
     return _no_double_star(text)
 
 
 def _refuse_glob(text: str, plain: str) -> NoReturn:
     if not text:
-        refuse("an empty pattern matches nothing", 'remove it, or write "*" to match everything')
+        refuse("is empty and matches nothing", 'remove it, or write "*" to match everything')
     if "[" in text or "{" in text:
         refuse(
-            "patterns know no [...] and no {...}",
+            "is no pattern: there is no [...] and no {...} here",
             "list each pattern: '*' stands for any characters, '?' for one",
         )
-    refuse("not usable as a pattern", f"{plain}; '*' stands for any characters, '?' for one")
+    refuse("is not usable as a pattern", f"{plain}; '*' stands for any characters, '?' for one")
 
 
 def _no_double_star(text: str) -> str:
     if "**" in text:
-        refuse("'**' means the same as '*' here", "write a single '*'")
+        refuse("means the same with a single '*'", "write a single '*'")
     return text
 
 
 def _model_name(text: str) -> str:
     if text != "*" and ("*" in text or "?" in text):
-        refuse("aliases are exact names", 'write each name, or "*" for all others')
+        refuse(
+            "is a pattern, but aliases are exact names", 'write each name, or "*" for all others'
+        )
     return _any_glob(text)
 
 
 def _host(text: str) -> str:
     if not _HOST.fullmatch(text):
-        refuse("not a host name or address", "such as 127.0.0.1, ::1 or gateway.example")
+        refuse("is not a host name or address", "write one such as 127.0.0.1 or gateway.example")
     return text
 
 
@@ -138,7 +140,7 @@ def is_loopback(host: str) -> bool:
 def _http_url(text: str) -> str:
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https"):
-        refuse("not an HTTP address", "such as https://api.example/v1")
+        refuse("is not an HTTP address", "write one such as https://api.example/v1")
     if parts.username is not None:
         refuse("holds a user or password", "keep them out of the address: use a credential key")
     if parts.fragment or text.endswith("#"):
@@ -158,7 +160,7 @@ def _base_url(text: str) -> str:
 def _proxy_url(text: str) -> str:
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https"):
-        refuse("not the address of an HTTP proxy", "such as http://proxy.example:3128")
+        refuse("is not the address of an HTTP proxy", "write one such as http://proxy.example:3128")
     return text
 
 
@@ -173,46 +175,48 @@ def _jwks_url(text: str) -> str:
 def _origin(text: str) -> str:
     parts = split_url(text)
     if parts is None or parts.scheme not in ("http", "https") or parts.path or "?" in text:
-        refuse("not an origin", "scheme, host and port only, such as https://app.example")
+        refuse("is not an origin", "write scheme, host and port only, such as https://app.example")
     return text
 
 
 def _path(text: str) -> str:
     if not re.fullmatch(r"(/[A-Za-z0-9._~-]+)+", text):
-        refuse("not a path", "begin with / and do not end with it, such as /mcp")
+        refuse("is not a path", "begin with / and do not end with it, such as /mcp")
     if text.startswith(("/v1", "/healthz", "/readyz", "/metrics")):
-        refuse("this path already serves something else", "choose another one, such as /mcp")
+        refuse("already serves something else", "choose another one, such as /mcp")
     return text
 
 
 def _header_name(text: str) -> str:
     if not _HEADER_NAME.fullmatch(text):
-        refuse("not a header name", "letters, digits and '-', such as X-Project")
+        refuse("is not a header name", "use letters, digits and '-', such as X-Project")
     if text.lower() in _OWN_HEADERS:
-        refuse("this header is written by the gateway itself", "remove it")
+        refuse("is written by the gateway itself", "remove it")
     if text.lower() == "authorization":
-        refuse("this header carries the credential", "put the key under `credentials`")
+        refuse("carries the credential", "put the key under `credentials`")
     return text
 
 
 def _header_value(value: SecretStr) -> SecretStr:
     if not _HEADER_VALUE.fullmatch(value.get_secret_value()):
-        refuse("holds characters that no header can carry", "printable ASCII on one line")
+        refuse("holds characters that no header can carry", "use printable ASCII on one line")
     return value
 
 
 def _token(value: SecretStr) -> SecretStr:
+    if not value.get_secret_value():
+        refuse("is empty", "write ${env:NAME} or ${file:PATH}")
     if not _TOKEN.fullmatch(value.get_secret_value()):
         refuse(
-            "holds spaces, line breaks or characters outside ASCII, or nothing at all",
-            "printable ASCII without spaces: it travels in a header",
+            "holds spaces, line breaks or characters outside ASCII",
+            "use printable ASCII without spaces: it travels in a header",
         )
     return value
 
 
 def _sha256(text: str) -> str:
     if not _SHA256.fullmatch(text.lower()):
-        refuse("not a SHA-256", "64 hex digits, as printed by `tidegate keys new`")
+        refuse("is not a SHA-256", "write 64 hex digits, as printed by `tidegate keys new`")
     return text.lower()
 
 

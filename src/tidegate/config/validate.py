@@ -13,10 +13,11 @@ from pydantic_core import ErrorDetails
 
 from tidegate.config.document import Tree
 from tidegate.config.findings import Findings
+from tidegate.config.kinds import Kind, bare, field_of, keys_of, kind_at
 from tidegate.config.models import Config
 from tidegate.config.places import Path, quoted
 from tidegate.config.scalars import Ambiguity
-from tidegate.config.wording import Kind, bare, field_of, keys_of, kind_at, words_for
+from tidegate.config.wording import subject, words_for
 
 # Each round takes out what the round before uncovered; no path of the file is that long.
 _MOST_ROUNDS = 12
@@ -70,12 +71,15 @@ def _take_out(
 def _words_for_key(error: ErrorDetails) -> tuple[str, str]:
     context: Mapping[str, str] = error.get("ctx", {})
     name = quoted(str(error["input"]))
-    return f"{name} is {context.get('wrong', 'not a name')}", context.get("right", "rename it")
+    return f"{name} {context.get('wrong', 'is not usable here')}", context.get("right", "rename it")
 
 
 def _report_words_of_two_meanings(findings: Findings, ambiguous: Mapping[Path, Ambiguity]) -> None:
     for path, ambiguity in ambiguous.items():
-        findings.error(path, f"this bare word is unclear: {ambiguity.reading}", "put it in quotes")
+        kind = kind_at(path)
+        if kind is None or not kind.takes_word(ambiguity.text):
+            says = f"without quotes is unclear: {ambiguity.reading}"
+            findings.error(path, subject(ambiguity.text, kind, says), "put it in quotes")
 
 
 def _repaired(tree: dict[str, Tree], path: Path) -> dict[str, Tree]:
@@ -108,8 +112,7 @@ def _stand_in(kind: Kind) -> Tree:
     if kind.model is not None:
         needed = [key for key in keys_of(kind.model) if _required(kind.model, key)]
         return {key: _stand_in(inner) for key in needed if (inner := kind.at(key)) is not None}
-    examples = kind.field.examples if kind.field is not None else None
-    return str(examples[0]) if examples else "x"
+    return kind.example or "x"
 
 
 def _without(tree: dict[str, Tree], path: Path) -> dict[str, Tree]:

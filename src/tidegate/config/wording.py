@@ -5,92 +5,21 @@ both derived from the model itself. Does not live here: rules between keys (chec
 """
 
 import difflib
-import types
+import math
+import re
 import typing
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from typing import Any, Literal, Union
+from typing import Any, Literal
 
-from pydantic import BaseModel, SecretStr
-from pydantic.fields import FieldInfo
+from pydantic import BaseModel
 from pydantic_core import ErrorDetails
 
+from tidegate.config.kinds import Kind, bare, keys_of, kind_at
 from tidegate.config.models import Config
 from tidegate.config.places import Path, quoted, spell
-from tidegate.config.scalars import Ambiguity
+from tidegate.config.scalars import Ambiguity, resolve
 
 Words = tuple[str, str]
-
-
-@dataclass(frozen=True, slots=True)
-class Kind:
-    """What a place of the file takes: an annotation with the bounds and examples beside it."""
-
-    annotation: Any
-    field: FieldInfo | None = None
-
-    @property
-    def model(self) -> type[BaseModel] | None:
-        """The section, where a mapping with fixed keys is wanted."""
-        plain = bare(self.annotation)
-        return plain if isinstance(plain, type) and issubclass(plain, BaseModel) else None
-
-    @property
-    def secret(self) -> bool:
-        """Whether the value must never be shown."""
-        return bare(self.annotation) is SecretStr
-
-    def at(self, step: str | int) -> "Kind | None":
-        """What the place one step further takes; None where the model knows no such place."""
-        plain = bare(self.annotation)
-        if self.model is not None:
-            found = field_of(self.model, step)
-            return Kind(found.annotation, found) if found is not None else None
-        arguments = typing.get_args(plain)
-        if typing.get_origin(plain) is dict and isinstance(step, str):
-            return Kind(arguments[1])
-        if typing.get_origin(plain) is tuple and isinstance(step, int):
-            return Kind(arguments[0])
-        return None
-
-
-def field_of(model: type[BaseModel], key: str | int) -> FieldInfo | None:
-    """The field that the key `key` of the file fills."""
-    for name, found in model.model_fields.items():
-        if key == (found.alias or name):
-            return found
-    return None
-
-
-def keys_of(model: type[BaseModel]) -> list[str]:
-    """The keys of a section, as the file spells them."""
-    return [found.alias or name for name, found in model.model_fields.items()]
-
-
-def kind_at(path: Path) -> Kind | None:
-    """What the file takes at `path`; None for a place that it does not have."""
-    kind: Kind | None = Kind(Config)
-    for step in path:
-        kind = kind.at(step) if kind is not None else None
-    return kind
-
-
-def bare(annotation: Any) -> Any:
-    """The annotation without `| None` and without Annotated."""
-    while True:
-        origin = typing.get_origin(annotation)
-        if origin is typing.Annotated:
-            annotation = typing.get_args(annotation)[0]
-        elif origin in (Union, types.UnionType):
-            rest = [part for part in typing.get_args(annotation) if part is not type(None)]
-            annotation = rest[0]
-        else:
-            return annotation
-
-
-def takes_null(annotation: Any) -> bool:
-    """Whether null is a value here."""
-    return type(None) in typing.get_args(annotation)
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
@@ -103,22 +32,41 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 
 def words_for(error: ErrorDetails, ambiguity: Ambiguity | None) -> Words:
     """Wrong and right for one validation error. Never shows the value of a secret."""
-    path, kind = error["loc"], kind_at(error["loc"])
-    match error["type"]:
-        case "extra_forbidden":
-            return unknown_key(path)
-        case "missing":
-            return f"`{path[-1]}` is missing", f"add `{sample(path)}`"
-        case "refused":
-            context: Mapping[str, str] = error.get("ctx", {})
-            return shown(error["input"], kind) + context["wrong"], context["right"]
-        case "too_short" | "string_too_short" if not error["input"]:
-            return "nothing is listed" if isinstance(error["input"], tuple) else "empty", wanted(
-                kind
-            )
+    path, value, type_ = error["loc"], error["input"], error["type"]
+    kind = kind_at(path)
+    if type_ == "extra_forbidden":
+        return unknown_key(path)
+    if type_ == "missing":
+        return f"`{path[-1]}` is missing", f"add `{sample(path)}`"
+    if type_ == "refused":
+        context: Mapping[str, str] = error.get("ctx", {})
+        return subject(value, kind, context["wrong"]), context["right"]
     if ambiguity is not None:
-        return f"{quoted(str(error['input']))}: {ambiguity.reading}", wanted(kind, ambiguity)
-    return found(error["input"], kind), wanted(kind)
+        return subject(value, kind, f"is unclear: {ambiguity.reading}"), wanted(kind, ambiguity)
+    if (size := _SIZES.get(type_)) is not None:
+        return subject(value, kind, size), wanted(kind)
+    return found(value, kind), wanted(kind, _unquoted(value))
+
+
+_SIZES: Mapping[str, str] = {
+    "greater_than": "is too small",
+    "greater_than_equal": "is too small",
+    "less_than": "is too large",
+    "less_than_equal": "is too large",
+    "string_too_short": "is too short",
+    "string_too_long": "is too long",
+    "string_pattern_mismatch": "does not fit",
+    "too_short": "is empty",
+}
+
+
+def _unquoted(value: object) -> Ambiguity | None:
+    """What a text in quotes would have been without them."""
+    if not isinstance(value, str):
+        return None
+    plain, _ = resolve(value)
+    known = isinstance(plain, bool | int | float)
+    return Ambiguity(value, "", str(plain).lower()) if known else None
 
 
 def unknown_key(path: Path) -> Words:
@@ -198,40 +146,52 @@ def _fixed_sections(path: Path, model: type[BaseModel]) -> Iterator[tuple[Path, 
 def sample(path: Path) -> str:
     """A line that would fill the key at `path`."""
     kind = kind_at(path)
-    examples = kind.field.examples if kind is not None and kind.field is not None else None
-    return f"{path[-1]}: {examples[0] if examples else '...'}"
+    example = kind.example if kind is not None else None
+    return f"{path[-1]}: {example or '...'}"
 
 
-def shown(value: object, kind: Kind | None) -> str:
-    """The value and a blank, where showing it is safe and helps; else nothing."""
-    if not isinstance(value, str) or not value or (kind is not None and kind.secret):
-        return ""
-    return f"{quoted(value)} is " if len(value) <= 40 else ""
+# A long run of letters and digits may be a key that stands in the wrong place.
+_LIKE_A_KEY = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{16,}\Z")
+
+
+def subject(value: object, kind: Kind | None, says: str) -> str:
+    """A sentence about the value that `says` ends; shows it where that is safe and helps."""
+    if isinstance(value, int | float) and not (kind is not None and kind.secret):
+        return f"{str(value).lower()} {says}"
+    if isinstance(value, tuple):
+        return f"this list {says}"
+    if isinstance(value, str) and value and _may_be_shown(value, kind):
+        return f"{quoted(value)} {says}"
+    return f"this value {says}"
+
+
+def _may_be_shown(value: str, kind: Kind | None) -> bool:
+    hidden = kind is not None and kind.secret
+    return not hidden and len(value) <= 40 and "@" not in value and not _LIKE_A_KEY.match(value)
 
 
 def found(value: object, kind: Kind | None) -> str:
     """What stands there instead, as a sentence; never the value of a secret."""
     if value is None:
         return "nothing stands here"
-    if isinstance(value, dict):
-        return "this is a mapping"
-    if isinstance(value, tuple):
-        return "this is a list"
-    if kind is not None and kind.secret:
-        return "this is not text" if not isinstance(value, str) else "this value does not fit"
+    if isinstance(value, dict | tuple):
+        return f"this is a {'mapping' if isinstance(value, dict) else 'list'}"
+    sentence = subject(value, kind, f"is {_noun(value, kind)}")
+    return sentence.replace("this value is a single value", "this is a single value")
+
+
+def _noun(value: object, kind: Kind | None) -> str:
+    """What a single value is, said so that it differs from what is wanted."""
+    plain = bare(kind.annotation) if kind is not None else None
+    if isinstance(value, str):
+        if plain in (bool, int, float):
+            return "text"
+        return "not known here" if typing.get_origin(plain) is Literal else "a single value"
     if isinstance(value, bool):
-        return f"{str(value).lower()} is a truth value"
-    if isinstance(value, int | float):
-        return (
-            f"{value} is a number"
-            if kind is None or not _numeric(kind)
-            else f"{value} does not fit"
-        )
-    return f"{quoted(str(value))} does not fit"
-
-
-def _numeric(kind: Kind) -> bool:
-    return bare(kind.annotation) in (int, float)
+        return "a truth value"
+    if isinstance(value, float) and plain is int:
+        return "not a whole number"
+    return "a number" if plain is not float else "not a usable number"
 
 
 def wanted(kind: Kind | None, ambiguity: Ambiguity | None = None) -> str:
@@ -247,13 +207,12 @@ def wanted(kind: Kind | None, ambiguity: Ambiguity | None = None) -> str:
     if origin is tuple:
         return f"write a list, such as {_sample_list(typing.get_args(plain)[0])}"
     if origin is Literal:
-        return f"one of {', '.join(map(str, typing.get_args(plain)))}"
+        return f"write one of {', '.join(map(str, typing.get_args(plain)))}"
     if plain is bool:
         return f"write {ambiguity.plain}" if _is_truth(ambiguity) else "write true or false"
     if plain in (int, float):
         return _number(kind, ambiguity)
-    examples = kind.field.examples if kind.field is not None else None
-    return f"write text, such as {examples[0]}" if examples else "write text, in quotes"
+    return f"write text, such as {kind.example}" if kind.example else "write text, in quotes"
 
 
 def _is_truth(ambiguity: Ambiguity | None) -> typing.TypeGuard[Ambiguity]:
@@ -269,33 +228,27 @@ def _sample_list(item: Any) -> str:
 
 def _number(kind: Kind, ambiguity: Ambiguity | None) -> str:
     noun = "a whole number" if bare(kind.annotation) is int else "a number"
-    low, high = _bounds(kind)
-    text = f"write {noun} {low}{' and ' if low and high else ''}{high}".rstrip()
+    if kind.seconds:
+        noun += " of seconds"
+    text = " ".join((f"write {noun}", *_bounds(kind)))
     if ambiguity is not None and ambiguity.plain not in ("", "true", "false"):
         text += f", such as {ambiguity.plain}"
     return text
 
 
-def _bounds(kind: Kind) -> tuple[str, str]:
-    low = high = ""
-    for bound in _metadata(kind):
-        if (least := getattr(bound, "ge", None)) is not None:
-            low = f"of at least {_plain(least)}"
-        elif (above := getattr(bound, "gt", None)) is not None:
-            low = f"above {_plain(above)}"
-        elif (most := getattr(bound, "le", None)) is not None:
-            high = f"at most {_plain(most)}"
-    return low, high
+# Larger bounds only keep absurd numbers out; naming them would not help anybody.
+_TELLING = 10_000_000
 
 
-def _metadata(kind: Kind) -> Iterator[object]:
-    if kind.field is not None:
-        yield from kind.field.metadata
-    annotation = kind.annotation
-    for part in (annotation, *typing.get_args(annotation)):
-        if typing.get_origin(part) is typing.Annotated:
-            for extra in typing.get_args(part)[1:]:
-                yield from extra.metadata if isinstance(extra, FieldInfo) else (extra,)
+def _bounds(kind: Kind) -> Iterator[str]:
+    bounds = dict(kind.bounds())
+    if (least := bounds.get("ge")) is not None:
+        yield f"of at least {_plain(least)}"
+    elif (above := bounds.get("gt")) is not None:
+        yield f"above {_plain(above)}"
+    most = bounds.get("le", math.inf)
+    if most <= _TELLING:
+        yield f"and at most {_plain(most)}" if len(bounds) > 1 else f"of at most {_plain(most)}"
 
 
 def _plain(number: float) -> str:

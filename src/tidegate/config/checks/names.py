@@ -129,7 +129,12 @@ def _condition(findings: Findings, path: Path, text: str) -> None:
     try:
         compile_condition(text)
     except BrokenCondition as error:
-        findings.error(path, f"not a condition: {error}", 'such as "amount <= 500"')
+        reason = str(error)
+        if reason.startswith("write: "):
+            right = reason.replace("write: ", "write ", 1)
+            findings.error(path, "not a condition", f'{right}, such as "amount <= 500"')
+        else:
+            findings.error(path, f"not a condition: {reason}", 'write one such as "amount <= 500"')
 
 
 def _callers(config: Config, findings: Findings) -> None:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import SecretStr
 
-from tidegate.config.demo_world import DEMO_TOKENS
+from tidegate.config.demo_world import BACKEND_TOKEN, DEMO_TOKENS
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
 from tidegate.config.places import Path
@@ -18,6 +18,7 @@ from tidegate.config.shapes import is_loopback, split_url
 
 _SECRET_WORD = re.compile(r"auth|cookie|credential|key|passw|secret|sig|token", re.IGNORECASE)
 _SHORTEST_KEY = 16
+_PUBLISHED = (*DEMO_TOKENS, BACKEND_TOKEN)
 
 
 def check_secrets(config: Config, findings: Findings) -> None:
@@ -25,7 +26,7 @@ def check_secrets(config: Config, findings: Findings) -> None:
     exposed = not (is_loopback(config.server.host) and is_loopback(config.server.admin.host))
     report = findings.error if exposed else findings.warn
     for path, value, example in _secrets(config):
-        if _is_literal(path, findings) and value not in DEMO_TOKENS:
+        if _is_literal(path, findings) and value not in _PUBLISHED:
             report(
                 path, "a secret stands in the file itself", f"write {example}, or ${{file:PATH}}"
             )

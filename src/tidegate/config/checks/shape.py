@@ -8,7 +8,7 @@ import re
 
 from tidegate.config.findings import Findings, join
 from tidegate.config.models import Config
-from tidegate.config.places import Path, quoted
+from tidegate.config.places import Path
 from tidegate.config.sections.identity import UNITS, Limit
 from tidegate.config.sections.mcp import McpServer, Rule
 from tidegate.config.sections.redaction import Custom, Redaction
@@ -47,6 +47,7 @@ def _one_of(
     else:
         both = " and ".join(f"`{key}`" for key in given)
         findings.error((*path, given[1]), f"{both} exclude each other", "keep one", at_key=True)
+    findings.broken.add(path)
 
 
 def _listeners(config: Config, findings: Findings) -> None:
@@ -71,12 +72,14 @@ def _store(config: Config, findings: Findings) -> None:
     elif url.startswith(("redis://", "rediss://")):
         parts = split_url(url)
         if parts is None or not re.fullmatch(r"(/[0-9]{0,4})?", parts.path) or parts.query:
-            findings.error(path, "not the address of a Redis", "such as redis://127.0.0.1:6379/0")
+            findings.error(
+                path, "not the address of a Redis", "write one such as redis://127.0.0.1:6379/0"
+            )
     elif not re.fullmatch(r"sqlite:///[^?#\x00-\x1f]+", url):
         findings.error(
             path,
-            "not a store",
-            "memory:, sqlite:///PATH (four slashes for an absolute path) or redis://HOST:PORT/DB",
+            "this is not a store",
+            "write memory:, sqlite:///PATH (four slashes for an absolute path) or redis://HOST:PORT/DB",
         )
 
 
@@ -201,13 +204,17 @@ def _rule(rule: Rule, path: Path, findings: Findings) -> None:
     if findings.touched(path):
         return
     if not given:
-        findings.error(path, "neither `allow` nor `deny`", "such as `allow: { roles: [viewer] }`")
+        right = "write one of them, such as `allow: { roles: [viewer] }`"
+        findings.error(path, "this rule has neither `allow` nor `deny`", right)
     elif len(given) > 1:
         findings.error(
             (*path, "deny"), "`allow` and `deny` in one rule", "write two rules", at_key=True
         )
     elif rule.deny is not None and "*" in rule.deny.unless_roles:
-        quoted_star = quoted("*")
         findings.error(
-            (*path, "deny", "unless_roles"), f"{quoted_star} spares everyone", "name roles"
+            (*path, "deny", "unless_roles"),
+            "'*' spares everyone, so the rule denies nothing",
+            "name the roles that are spared",
         )
+    if len(given) != 1:
+        findings.broken.add(path)

@@ -4,7 +4,7 @@ Lives here: identity (keys, anonymous, jwt), limits, prices.
 """
 
 import hashlib
-from typing import Annotated, Literal
+from typing import Annotated, Literal, get_args
 
 from pydantic import Field
 
@@ -22,7 +22,8 @@ from tidegate.config.shapes import (
     Who,
 )
 
-UNITS = ("tokens", "input_tokens", "output_tokens", "requests", "concurrent", "money_micros")
+Unit = Literal["tokens", "input_tokens", "output_tokens", "requests", "concurrent", "money_micros"]
+UNITS: tuple[Unit, ...] = get_args(Unit)
 
 
 class Caller(Section):
@@ -137,7 +138,7 @@ class Limit(Section):
     )
 
     @property
-    def unit(self) -> str:
+    def unit(self) -> Unit:
         """What is counted; "tokens" for an entry that names nothing."""
         return next((unit for unit in UNITS if getattr(self, unit) is not None), "tokens")
 

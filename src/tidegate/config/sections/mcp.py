@@ -42,7 +42,10 @@ class McpServer(Section):
 
 
 class Allow(Section):
-    """What an allow rule covers; a part that is missing covers everything of its kind."""
+    """What an allow rule covers. Roles, tenants or servers missing: any of them.
+
+    Of tools, resources and prompts only the named kinds are covered; all three missing: all.
+    """
 
     roles: tuple[Glob, ...] | None = Field(
         default=None, min_length=1, description="Patterns of roles."

@@ -1,0 +1,210 @@
+"""How does the tree of the file become the frozen values that the floors below use?
+
+Lives here: one function for each of those values, no decisions. Does not live here: what the
+values mean (identity, limits, mcp, providers, redaction, routing), the composition (gateway).
+"""
+
+import hashlib
+
+from tidegate.config.models import Config
+from tidegate.config.sections.identity import Caller, Key, Limit
+from tidegate.config.sections.mcp import Allow, Deny
+from tidegate.config.sections.mcp import Rule as RuleSection
+from tidegate.config.sections.redaction import Redaction
+from tidegate.config.sections.routing import Breaker, Candidate, Provider, Route
+from tidegate.config.sections.server import Caps
+from tidegate.identity import KeyEntry, KeyTable
+from tidegate.limits import ledger
+from tidegate.mcp import Rule, RuleSet, compile_condition
+from tidegate.mcp.http_upstream import ServerAddress
+from tidegate.policy import Principal
+from tidegate.providers import base
+from tidegate.routing import BreakerSettings, Cooling, Deadlines, RouteTable, Target
+from tidegate.routing import Route as RouteValue
+
+ANONYMOUS = "anonymous"
+
+
+def caps(config: Config) -> Caps:
+    """Sizes and timers of the listeners."""
+    return config.server.caps
+
+
+def key_table(config: Config) -> KeyTable:
+    """The keys as digests, and the anonymous principal if there is one."""
+    entries = [
+        KeyEntry(bytes.fromhex(digest), _principal(key, key_id=digest[:8]))
+        for key in config.identity.keys
+        if (digest := key.digest) is not None
+    ]
+    anonymous = config.identity.anonymous
+    return KeyTable(
+        entries,
+        anonymous=_principal(anonymous, key_id=ANONYMOUS) if anonymous is not None else None,
+    )
+
+
+def _principal(caller: Caller | Key, *, key_id: str) -> Principal:
+    return Principal(caller.principal, caller.tenant, caller.roles, key_id)
+
+
+def limit_table(config: Config) -> ledger.LimitTable:
+    """The limits in the order of the file."""
+    on_redis = config.store.url.startswith(("redis://", "rediss://"))
+    return ledger.LimitTable(_limit(limit, on_redis=on_redis) for limit in config.limits)
+
+
+def _limit(limit: Limit, *, on_redis: bool) -> ledger.Limit:
+    shared: ledger.OnStoreDown = "local_share" if limit.unit != "money_micros" else "closed"
+    return ledger.Limit(
+        name=limit.name,
+        unit=limit.unit,
+        cap=limit.cap,
+        window_s=limit.window_s,
+        per=limit.per,
+        tenants=limit.match.tenants,
+        roles=limit.match.roles,
+        routes=limit.match.routes,
+        servers=limit.match.servers,
+        tools=limit.match.tools,
+        on_store_down=limit.on_store_down or (shared if on_redis else "closed"),
+    )
+
+
+def providers(config: Config) -> dict[str, base.Provider]:
+    """The providers by name."""
+    return {name: _provider(name, provider) for name, provider in config.providers.items()}
+
+
+def _provider(name: str, provider: Provider) -> base.Provider:
+    return base.Provider(
+        name=name,
+        base_url=provider.base_url,
+        dialect=provider.dialect,
+        credentials=tuple(secret.get_secret_value() for secret in provider.credentials),
+        headers={key: value.get_secret_value() for key, value in provider.headers.items()},
+        query={key: value.get_secret_value() for key, value in provider.query.items()},
+        models=dict(provider.models),
+        proxy=provider.proxy,
+    )
+
+
+def route_table(config: Config) -> RouteTable:
+    """The routes in the order of the file.
+
+    A candidate whose provider has several credentials becomes one target for each of them, in
+    order. `Route.redaction` holds the effective Redaction section of the route.
+    """
+    return RouteTable(_route(config, route) for route in config.routes)
+
+
+def _route(config: Config, route: Route) -> RouteValue:
+    times = route.deadlines
+    return RouteValue(
+        name=route.name,
+        model=route.model,
+        tenants=route.match.tenants,
+        roles=route.match.roles,
+        strategy=route.strategy,
+        targets=tuple(
+            target for candidate in route.candidates for target in _targets(config, candidate)
+        ),
+        deadlines=Deadlines(
+            connect_s=times.connect_s,
+            first_token_s=times.first_token_s,
+            idle_s=times.idle_s,
+            total_s=times.total_s,
+            stream_total_s=times.stream_total_s,
+        ),
+        attempts=route.attempts,
+        cooling=Cooling(on_429_s=route.cooling.on_429_s, max_s=route.cooling.max_s),
+        breaker=_breaker(route.breaker),
+        failover_on_credential_error=route.failover_on_credential_error,
+        redaction=effective_redaction(config.redaction, route.redaction),
+    )
+
+
+def _breaker(breaker: Breaker) -> BreakerSettings:
+    return BreakerSettings(
+        consecutive=breaker.consecutive,
+        ratio=breaker.ratio,
+        window_s=breaker.window_s,
+        min_results=breaker.min_results,
+        open_s=breaker.open_s,
+        max_open_s=breaker.max_open_s,
+    )
+
+
+def _targets(config: Config, candidate: Candidate) -> list[Target]:
+    """One target for each credential; one without a credential for an open upstream."""
+    credentials = config.providers[candidate.provider].credentials
+    names = [
+        hashlib.sha256(secret.get_secret_value().encode()).hexdigest()[:8] for secret in credentials
+    ]
+    return [
+        Target(
+            provider=candidate.provider,
+            credential=index,
+            context_tokens=candidate.context_tokens,
+            weight=candidate.weight,
+            credential_id=name,
+        )
+        for index, name in enumerate(names or [""])
+    ]
+
+
+def effective_redaction(section: Redaction, override: Redaction) -> Redaction:
+    """`section` with the keys that `override` gives.
+
+    Detectors and custom detectors are merged by name, so that an override which adds one never
+    switches another off; every other key is replaced.
+    """
+    given = {key: getattr(override, key) for key in override.model_fields_set}
+    if "detectors" in given:
+        given["detectors"] = {**section.detectors, **override.detectors}
+    if "custom" in given:
+        kinds = {custom.kind for custom in override.custom}
+        kept = tuple(custom for custom in section.custom if custom.kind not in kinds)
+        given["custom"] = kept + override.custom
+    return section.model_copy(update=given)
+
+
+def server_redaction(config: Config, server: str) -> Redaction:
+    """The effective Redaction section of one MCP server."""
+    return effective_redaction(config.redaction, config.mcp.servers[server].redaction)
+
+
+def mcp_servers(config: Config) -> dict[str, ServerAddress]:
+    """The MCP servers that have an address, by name, in the order of the file."""
+    return {
+        name: ServerAddress(
+            name=name,
+            url=server.url,
+            credential=server.credential.get_secret_value() if server.credential else None,
+        )
+        for name, server in config.mcp.servers.items()
+        if server.url is not None
+    }
+
+
+def tool_rules(config: Config) -> RuleSet:
+    """The MCP rules; their roles in configuration order, then those of the keys."""
+    rules = [_rule(index, rule) for index, rule in enumerate(config.mcp.rules)]
+    roles = [role for key in config.identity.keys for role in key.roles]
+    return RuleSet(rules, roles=roles)
+
+
+def _rule(index: int, rule: RuleSection) -> Rule:
+    body: Allow = rule.deny or rule.allow or Allow()
+    return Rule(
+        id=f"mcp.rules[{index}]",
+        effect="deny" if rule.deny is not None else "allow",
+        roles=body.roles or ("*",),
+        unless_roles=body.unless_roles if isinstance(body, Deny) else (),
+        tenants=body.tenants or ("*",),
+        servers=body.servers or ("*",),
+        tools=body.tools,
+        resources=body.resources,
+        prompts=body.prompts,
+        when=tuple(compile_condition(text) for text in body.when),
+    )
