@@ -1,4 +1,4 @@
-"""What can be tried without any account: upstreams that misbehave on purpose, and three scenes.
+"""What can be tried of the gateway without any account?
 
 Lives here: a model provider that leaks personal data, two providers that fail on command, the
 store behind the support tools, an MCP backend, and the terminal show over all of them. Does not

@@ -11,6 +11,7 @@ import secrets
 import sys
 from collections.abc import Sequence
 from dataclasses import asdict
+from types import TracebackType
 from typing import Any
 
 import anyio
@@ -71,7 +72,8 @@ class ToolServer:
         if tool is None:
             raise MCPError(UNKNOWN_TOOL, "Unknown tool")
         try:
-            return _result(await tool(params.arguments or {}))
+            with _ToolBoundary():
+                return _result(await tool(params.arguments or {}))
         except InvalidArguments as error:
             faults = [asdict(fault) for fault in error.faults]
             first = f"{error.faults[0].pointer}: {error.faults[0].sentence}"
@@ -80,11 +82,6 @@ class ToolServer:
             ) from None
         except ToolFailure as failure:
             return _result(str(failure), failed=True)
-        except Exception:  # a plug-in call: the tool is not our code
-            incident = secrets.token_hex(8)
-            logger.exception("tool_crashed", extra={"incident": incident})
-            data = {"incident": incident}
-            raise MCPError(CRASHED, "The tool failed. The incident is logged.", data) from None
 
     async def _serve(self, wire: stdio.Wire) -> None:
         session = _StdioSession(wire)
@@ -93,6 +90,29 @@ class ToolServer:
             tasks.start_soon(session.write)
             options = self.server.create_initialization_options()
             await self.server.run(session.requests, session.answers, options)
+
+
+class _ToolBoundary:
+    """Where the code of a tool, which is not ours, ends: its crash becomes a constant answer.
+
+    Without it the SDK shows the text of an exception to clients of the older revisions.
+    """
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        expected = (InvalidArguments, ToolFailure, MCPError)
+        if isinstance(error, Exception) and not isinstance(error, expected):
+            incident = secrets.token_hex(8)
+            logger.error("tool_crashed", extra={"incident": incident}, exc_info=error)
+            data = {"incident": incident}
+            raise MCPError(CRASHED, "The tool failed. The incident is logged.", data) from None
 
 
 class _StdioSession:
