@@ -68,15 +68,18 @@ class Glance:
 
     `content`: there is something for the client to see (text, reasoning, refusal, tool call,
     audio or a finish reason), so an answer may begin. `text`: all generated text in it, tool
-    arguments included, for counting. `finished`: a finish reason was given. `done`: the
-    dialect's end mark. `error`: an error object, classified; then `content` is false.
+    arguments included, for counting. `finished`: indexes of the choices that got their finish
+    reason here. `open_choices`: indexes of those that got a role or content but no finish
+    reason; an upstream that leaves the index out means 0. `done`: the dialect's end mark.
+    `error`: an error object, classified; then there is no content.
     """
 
     content: bool = False
     error: Outcome | None = None
     usage: Usage | None = None
     text: str = ""
-    finished: bool = False
+    finished: tuple[int, ...] = ()
+    open_choices: tuple[int, ...] = ()
     done: bool = False
 
 

@@ -26,6 +26,7 @@ _MAX_TOKENS = 1_000_000_000
 class _Piece(msgspec.Struct):
     """A delta or a message. `object` where providers disagree about the type."""
 
+    role: object = None
     content: object = None
     reasoning_content: object = None
     reasoning: object = None
@@ -36,6 +37,7 @@ class _Piece(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
+    index: object = 0
     delta: _Piece | None = None
     message: _Piece | None = None
     text: object = None
@@ -138,20 +140,34 @@ def _look(answer: _Answer, data: bytes) -> Glance:
     if answer.error or answer.kind == "error":
         return Glance(error=_error(data), usage=usage)
     texts: list[str] = []
-    seen = finished = False
+    finished: list[int] = []
+    open_choices: list[int] = []
+    content = False
     for choice in answer.choices or ():
-        reason = choice.finish_reason
-        if reason == "error":
+        if choice.finish_reason == "error":
             return Glance(error=Outcome.SERVER_ERROR, usage=usage)
-        # Some upstreams send an empty reason with every event.
-        finished = finished or bool(reason)
-        for piece in (choice.delta, choice.message):
-            if piece is not None:
-                seen = _has_content(piece) or seen
-                texts.extend(_texts(piece))
+        pieces = [piece for piece in (choice.delta, choice.message) if piece is not None]
+        begun = bool(choice.text) or any(_has_content(piece) for piece in pieces)
+        content = content or begun
+        for piece in pieces:
+            texts.extend(_texts(piece))
         texts.extend(_strings(choice.text))
-    text = "".join(texts)
-    return Glance(content=seen or finished or bool(text), usage=usage, text=text, finished=finished)
+        # Some upstreams send an empty reason with every event.
+        if choice.finish_reason:
+            finished.append(_index(choice.index))
+        elif begun or any(piece.role for piece in pieces):
+            open_choices.append(_index(choice.index))
+    return Glance(
+        content=content or bool(finished),
+        usage=usage,
+        text="".join(texts),
+        finished=tuple(finished),
+        open_choices=tuple(open_choices),
+    )
+
+
+def _index(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) else 0
 
 
 def _has_content(piece: _Piece) -> bool:

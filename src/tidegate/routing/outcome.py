@@ -16,7 +16,6 @@ from tidegate.errors import (
     ContextLengthExceeded,
     UpstreamCredential,
     UpstreamError,
-    UpstreamInterrupted,
     UpstreamRejectedRequest,
 )
 from tidegate.routing.breaker import Verdict
@@ -107,7 +106,9 @@ TAXONOMY: Mapping[Outcome, Handling] = MappingProxyType(
         # Neutral: with a passed-through model name every caller can provoke it.
         Outcome.NOT_FOUND: _ELSEWHERE,
         Outcome.TRANSIENT: _ELSEWHERE,
-        Outcome.INTERRUPTED: Handling(Onward.NONE, Verdict.FAILURE, UpstreamInterrupted),
+        # Cut before anything left. After that nobody asks for a next target, and the client gets
+        # the event of UpstreamInterrupted instead of an error of this table.
+        Outcome.INTERRUPTED: _DOWN,
         Outcome.CANCELLED: Handling(Onward.NONE, Verdict.NEUTRAL, None),
         Outcome.OPEN: _ELSEWHERE,
         Outcome.COOLING: _ELSEWHERE,

@@ -65,17 +65,46 @@ SILENT = [
 
 @pytest.mark.parametrize(("data", "text"), COMMITS)
 def test_generated_content_lets_the_answer_begin(data: bytes, text: str) -> None:
-    assert glance(data) == Glance(content=True, text=text)
+    found = glance(data)
+    assert (found.content, found.text, found.error) == (True, text, None)
 
 
 @pytest.mark.parametrize("data", FINISHES)
 def test_a_finish_reason_lets_the_answer_begin(data: bytes) -> None:
-    assert glance(data) == Glance(content=True, finished=True)
+    assert glance(data) == Glance(content=True, finished=(0,))
 
 
 @pytest.mark.parametrize("data", SILENT)
 def test_what_holds_nothing_for_the_client_does_not(data: bytes) -> None:
-    assert glance(data) == Glance()
+    found = glance(data)
+    assert (found.content, found.text, found.error, found.finished) == (False, "", None, ())
+
+
+@pytest.mark.parametrize(
+    ("data", "open_choices", "finished"),
+    [
+        (chunk({"role": "assistant"}), (0,), ()),
+        (chunk({"content": "x"}), (0,), ()),
+        (chunk({"content": "x"}, finish_reason="stop"), (), (0,)),
+        (b'{"choices":[{"delta":{"content":"x"}}]}', (0,), ()),
+        (b'{"choices":[{"index":2,"text":"x"}]}', (2,), ()),
+        (b'{"choices":[{"index":null,"delta":{"content":"x"}}]}', (0,), ()),
+        (b'{"choices":[{"index":true,"finish_reason":"stop"}]}', (), (0,)),
+        # Annotations that follow the finish reason do not open the choice again.
+        (b'{"choices":[{"index":0,"content_filter_offsets":{},"finish_reason":null}]}', (), ()),
+        (chunk({}), (), ()),
+        (
+            b'{"choices":[{"index":1,"delta":{"content":"x"}},{"index":3,"finish_reason":"stop"}]}',
+            (1,),
+            (3,),
+        ),
+    ],
+)
+def test_which_choices_are_open_and_which_have_finished(
+    data: bytes, open_choices: tuple[int, ...], finished: tuple[int, ...]
+) -> None:
+    found = glance(data)
+    assert (found.open_choices, found.finished) == (open_choices, finished)
 
 
 @pytest.mark.parametrize("data", [b"[DONE]", b" [DONE] "])
@@ -249,4 +278,4 @@ def test_any_json_is_a_glance_or_malformed(value: object) -> None:
 def test_text_nested_without_end_is_not_followed() -> None:
     deep = b"[" * 400 + b'"x"' + b"]" * 400
     found = glance(b'{"choices":[{"delta":{"content":' + deep + b"}}]}")
-    assert found == Glance(content=True)
+    assert (found.content, found.text) == (True, "")

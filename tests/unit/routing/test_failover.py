@@ -46,6 +46,7 @@ from tidegate.routing import (
         ((Outcome.SERVER_ERROR, Outcome.OK), "primary:server_error,backup:ok"),
         ((Outcome.UNREACHABLE, Outcome.OK), "primary:unreachable,backup:ok"),
         ((Outcome.MALFORMED, Outcome.OK), "primary:malformed,backup:ok"),
+        ((Outcome.INTERRUPTED, Outcome.OK), "primary:interrupted,backup:ok"),
     ],
 )
 def test_backup_answers_when_the_primary_is_down(

@@ -14,7 +14,7 @@ from tests.unit.routing.walks import (
     tried,
     walk,
 )
-from tidegate.errors import UpstreamInterrupted, UpstreamRejectedRequest
+from tidegate.errors import UpstreamRejectedRequest
 from tidegate.routing import TAXONOMY, BreakerSettings, Cooling, Deadlines, Outcome, Targets
 
 
@@ -73,10 +73,6 @@ def test_a_definite_answer_outweighs_targets_that_rested_before_it() -> None:
     failover = walk(route(), resting(30.0))
     failover.start(0.0)
     assert isinstance(given_up(failover.on(Outcome.REJECTED, 0.0)), UpstreamRejectedRequest)
-
-
-def test_interrupted_before_commit_is_final() -> None:
-    assert isinstance(given_up(play(route(), Outcome.INTERRUPTED)[1]), UpstreamInterrupted)
 
 
 @pytest.mark.parametrize("stream", [True, False])
