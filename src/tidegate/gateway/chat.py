@@ -28,7 +28,7 @@ from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.relay import ChatCall
-from tidegate.gateway.respond import Receive, Responder, Scope
+from tidegate.gateway.respond import Receive, Responder, Scope, authorization
 from tidegate.identity.keys import KeyTable
 from tidegate.limits.estimate import estimate_request
 from tidegate.limits.ledger import LimitTable
@@ -107,7 +107,7 @@ class Chat:
         """Answer one request; raises the TidegateError that the client gets otherwise."""
         policy = self._policy()
         started_s = self._clock.monotonic_s()
-        principal = policy.keys.find(scope["headers"])
+        principal = policy.keys.find(authorization(scope))
         trail = Trail.begin(
             "chat", responder.request_id, principal, policy.revision, headers=scope["headers"]
         )

@@ -123,3 +123,8 @@ def error_headers(error: TidegateError) -> list[Header]:
         headers.append((b"retry-after", b"%d" % ceil(wait_ms / 1000)))
         headers.append((b"retry-after-ms", b"%d" % wait_ms))
     return headers
+
+
+def authorization(scope: Scope) -> list[bytes]:
+    """Every value of the Authorization header, as sent."""
+    return [value for name, value in scope["headers"] if name == b"authorization"]
