@@ -92,8 +92,8 @@ class ChatStream:
         "_decoder",
         "_filter",
         "_finished",
+        "_opened",
         "_tail_comment",
-        "_unfinished",
         "broken",
         "complete",
         "spent",
@@ -113,8 +113,8 @@ class ChatStream:
         self._before_commit = b""
         self._before_commit_bytes = before_commit_bytes
         self._tail_comment = tail_comment
-        self._unfinished: set[int] = set()
-        self._finished = False
+        self._opened: set[int] = set()
+        self._finished: set[int] = set()
         self.spent = Spent()
         self.tokens_seen = 0
         self.complete = False
@@ -141,7 +141,7 @@ class ChatStream:
         """The upstream closed: whole if each choice had its finish reason, else cut."""
         if self.complete or self.broken:
             return b""
-        if self._unfinished or not self._finished:
+        if not self._finished or self._opened - self._finished:
             self.broken = Outcome.INTERRUPTED
             return b""
         out: list[bytes] = []
@@ -165,10 +165,8 @@ class ChatStream:
             self.spent.meter.add(seen.text)
         if seen.content:
             self.tokens_seen += 1
-        if seen.finished:
-            self._finished = True
-        self._unfinished.update(seen.open_choices)
-        self._unfinished.difference_update(seen.finished)
+        self._opened.update(seen.open_choices)
+        self._finished.update(seen.finished)
         out.extend(sse.encode(data, event=event.event) for data in self._filter.feed(event.data))
 
     def _close(self, out: list[bytes]) -> None:
