@@ -113,6 +113,8 @@ class _Reader:
         if tree is not None:
             kind = "a list" if isinstance(tree, tuple) else "a single value"
             right = "write keys, such as `server: { port: 8080 }`"
+            if isinstance(tree, str) and ":" in tree:
+                right = "write a space after every colon, such as `demo: true`"
             self._add(event, (), f"the file holds {kind}", right)
         return {}
 

@@ -148,7 +148,7 @@ class _Draft:
         if self.tree.get("routes") is None and isinstance(providers, dict) and providers:
             candidates: Tree = tuple({"provider": name} for name in providers)
             self.tree = {**self.tree, "routes": ({"name": "default", "candidates": candidates},)}
-            self.outside[("routes",)] = "default: all providers in order"
+            self.outside[_ROUTES] = "default: all providers in order"
 
     def override(self, given: Overrides) -> None:
         """Put the values of the command line in place of the file's."""
@@ -181,11 +181,17 @@ class _Draft:
 
 
 _HIDE: Path = ("mcp", "hide_denied")
+_ROUTES: Path = ("routes",)
 
 
 def _about(config: Config, draft: _Draft, findings: Findings) -> About:
     origins = dict(_origins(draft.tree, (), findings))
-    origin = Origin(source=findings.file, places=origins, references=findings.references)
+    origin = Origin(
+        source=findings.file,
+        places=origins,
+        references=findings.references,
+        implied=frozenset(path for path in findings.outside if path == _ROUTES),
+    )
     return About(
         origin=origin,
         revision=revision(config, findings.references),
@@ -202,7 +208,7 @@ def _origins(tree: Tree, path: Path, findings: Findings) -> Iterator[tuple[Path,
         yield path, f"{findings.file}:{findings.places.of_value(path).line}"
     elif path:
         yield path, DEMO_WORLD
-    if path in findings.outside and path == ("routes",):
+    if path in findings.outside:
         return
     if isinstance(tree, dict):
         for key, value in tree.items():

@@ -21,15 +21,17 @@ from tidegate.config.shapes import Name, Section
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """Where values came from. Paths that are in neither table are defaults.
+    """Where values came from. Paths that are not in `places` are defaults.
 
     `places` says it in words ("tidegate.yaml:4", "demo world", "--port"); `references` holds
-    the text of values that contain `${env:}` or `${file:}`, as written.
+    the text of values that contain `${env:}` or `${file:}`, as written; `implied` are the parts
+    that follow from others, whole.
     """
 
     source: str = "demo world"
     places: dict[Path, str] = field(default_factory=dict)
     references: dict[Path, str] = field(default_factory=dict)
+    implied: frozenset[Path] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)

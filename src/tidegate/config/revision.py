@@ -46,10 +46,12 @@ def canonical(value: object, references: Mapping[Path, str], path: Path = ()) ->
 
 
 def _given(section: BaseModel, path: Path) -> dict[str, object]:
-    """Keys and values of a section; of an override only what was given."""
+    """Keys and values of a section; of an override or of alternatives only what was given."""
     override = len(path) > 1 and path[-1] == "redaction"
+    alternatives = "json_schema_extra" in section.model_config
     return {
-        found.alias or name: getattr(section, name)
+        found.alias or name: value
         for name, found in type(section).model_fields.items()
+        if (value := getattr(section, name)) is not None or not alternatives
         if not override or name in section.model_fields_set
     }

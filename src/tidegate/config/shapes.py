@@ -49,6 +49,11 @@ class Section(BaseModel):
     )
 
 
+def one_of(*keys: str) -> ConfigDict:
+    """For the editor schema: exactly one of these keys (checks.shape reports it)."""
+    return ConfigDict(json_schema_extra={"oneOf": [{"required": [key]} for key in keys]})
+
+
 def refuse(wrong: str, right: str) -> NoReturn:
     """Stop the validation of one value with these words."""
     raise PydanticCustomError("refused", "{wrong}", {"wrong": wrong, "right": right})

@@ -17,13 +17,22 @@ _UNPRINTABLE = re.compile(
 )
 _INDENT = "give all keys of one block the same number of spaces, two for each level"
 _QUOTE = "put text with special characters in quotes"
+_NO_OPENING = (
+    "a bracket is closed that was never opened",
+    "remove it, or open it before the value",
+)
+_NOTHING = ("a value is missing here", "write it; text with brackets or commas belongs in quotes")
+_REFERENCE = ("a reference inside [ ] or { } needs quotes", 'write "${env:NAME}"')
 
-# The parser's problem (a part of it) and the words for it; first match wins.
+# A part of the parser's complaint and the words for it; the first that is found counts.
 _TABLE: tuple[tuple[str, Words], ...] = (
+    ("scanning a directive", ("a line that begins with % is an instruction to YAML", _QUOTE)),
+    ("incompatible YAML document", ("this %YAML version is not known", "remove the line")),
     (
         "expected alphabetic or numeric character",
         ("a bare * or & has a meaning of its own in YAML", 'write it in quotes: "*"'),
     ),
+    ("parsing a tag", ("a bare ! has a meaning of its own in YAML", _QUOTE)),
     (
         "mapping values are not allowed",
         ("a colon is not expected here", f"check the indentation, and {_QUOTE}"),
@@ -34,14 +43,29 @@ _TABLE: tuple[tuple[str, Words], ...] = (
     ),
     (
         "could not find expected ':'",
-        (
-            "this line is neither `key: value` nor a list item",
-            "write a colon and a space after the key",
-        ),
+        ("this line is neither `key: value` nor a list item", "write `key: value`"),
+    ),
+    ("<block end>, but found ']'", _NO_OPENING),
+    ("<block end>, but found '}'", _NO_OPENING),
+    ("node content, but found ']'", _NO_OPENING),
+    ("node content, but found '}'", _NO_OPENING),
+    (
+        "<block end>, but found '-'",
+        ("a list item stands where a key is expected", "indent the list below its key"),
     ),
     (
-        "expected <block end>",
-        ("this line is indented differently from the ones above it", _INDENT),
+        "<block end>, but found '<scalar>'",
+        (
+            "text goes on after its value has ended",
+            "put the whole value in one pair of quotes; double a single quote inside: 'it''s'",
+        ),
+    ),
+    ("<block end>", ("this line is indented differently from the ones above it", _INDENT)),
+    ("<document start>", ("this line is indented less than the first one", _INDENT)),
+    ("node content, but found ','", _NOTHING),
+    (
+        "node content, but found '<stream end>'",
+        ("the file ends in the middle of a value", "close the bracket that is open"),
     ),
     (
         "expected ',' or ']'",
@@ -67,8 +91,7 @@ _TABLE: tuple[tuple[str, Words], ...] = (
         "escape sequence",
         ("an escape in double quotes is incomplete", "use single quotes, or write \\\\"),
     ),
-    ("block scalar", ("the indentation of this block of text is unclear", _INDENT)),
-    ("while scanning a directive", ("a line that begins with % is an instruction to YAML", _QUOTE)),
+    ("block scalar", ("this block of text is not indented below its key", _INDENT)),
 )
 
 
@@ -85,15 +108,23 @@ def syntax_problem(error: yaml.MarkedYAMLError, text: str) -> tuple[Mark, Words]
     where = error.problem_mark or error.context_mark
     mark = Mark(where.line + 1, where.column + 1) if where is not None else Mark(1, 1)
     problem = f"{error.context or ''} {error.problem or ''}"
+    line = _line(text, mark.line)
     if (tab := _tab_before(text, mark)) is not None:
         return tab, ("a tab indents this line", "indent with spaces; YAML does not allow tabs")
     if "cannot start any token" in problem:
-        char = _line(text, mark.line)[mark.col - 1 : mark.col]
-        return mark, (f"a value cannot begin with {char}", "put the value in quotes")
+        return mark, _odd_start(line[mark.col - 1 : mark.col])
+    if line[mark.col - 2 : mark.col] == "${":
+        return Mark(mark.line, mark.col - 1), _REFERENCE
     for part, words in _TABLE:
         if part in problem:
             return _opening(error, mark, part), words
     return mark, ("this is not valid YAML", f"{_INDENT}; {_QUOTE}")
+
+
+def _odd_start(char: str) -> Words:
+    if char == "\t":
+        return "a tab stands before the value", "write a space"
+    return f"a value cannot begin with {char}", "put the value in quotes"
 
 
 def _opening(error: yaml.MarkedYAMLError, mark: Mark, part: str) -> Mark:

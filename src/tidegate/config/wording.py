@@ -76,6 +76,8 @@ def unknown_key(path: Path) -> Words:
     keys = keys_of(parent.model) if parent is not None and parent.model is not None else []
     if (hint := _FOREIGN.get((_section(path), word.lower()))) is not None:
         return "unknown key", hint
+    if word.partition(":")[0] in keys:
+        return "the colon has no space after it", f"write `{word.partition(':')[0]}: ...`"
     if (close := nearest(word, keys)) is not None:
         return "unknown key", f"did you mean `{close}`?"
     homes = [home for home in _homes().get(word, ()) if home != path[:-1]]

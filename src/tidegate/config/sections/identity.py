@@ -20,6 +20,7 @@ from tidegate.config.shapes import (
     Sha256,
     Token,
     Who,
+    one_of,
 )
 
 Unit = Literal["tokens", "input_tokens", "output_tokens", "requests", "concurrent", "money_micros"]
@@ -40,6 +41,8 @@ class Caller(Section):
 
 class Key(Caller):
     """One key: by reference, or only its SHA-256."""
+
+    model_config = one_of("key", "sha256")
 
     key: Token | None = Field(
         default=None, description="The key itself, as ${env:NAME} or ${file:PATH}."
@@ -117,6 +120,8 @@ class LimitMatch(Section):
 
 class Limit(Section):
     """A cap within a moving window; all limits that match must admit."""
+
+    model_config = one_of(*UNITS)
 
     name: Name = Field(description="Names the limit across reloads.", examples=["per-minute"])
     match: LimitMatch = Field(default_factory=LimitMatch, description="What it counts.")

@@ -17,11 +17,14 @@ from tidegate.config.shapes import (
     Section,
     Token,
     UrlPath,
+    one_of,
 )
 
 
 class McpServer(Section):
     """One MCP server behind the gateway: by address, or as a command over stdio."""
+
+    model_config = one_of("url", "command")
 
     url: HttpUrl | None = Field(default=None, description="Address of its MCP endpoint.")
     credential: Token | None = Field(
@@ -74,6 +77,8 @@ class Deny(Allow):
 
 class Rule(Section):
     """One rule: either `allow` or `deny`. Order does not matter; deny beats allow."""
+
+    model_config = one_of("allow", "deny")
 
     allow: Allow | None = Field(default=None, description="Let matching messages pass.")
     deny: Deny | None = Field(default=None, description="Refuse matching messages.")
