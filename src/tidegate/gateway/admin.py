@@ -1,0 +1,150 @@
+"""Is the gateway alive, is it ready, and what are its numbers?
+
+The second listener as a raw ASGI application: GET /healthz, /readyz and /metrics. It only
+reports: nothing here changes anything. Lives here: these three answers and their token. Does
+not live here: which hosts and origins may ask (exposure), the sockets (supervise).
+"""
+
+import hmac
+import secrets
+from collections.abc import Callable
+from typing import Protocol
+
+from tidegate.errors import MethodNotAllowed, NotFound, TidegateError, Unauthenticated, envelope
+from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.respond import Receive, Responder, Scope, Send
+
+Guard = Callable[[Scope], TidegateError | None]
+"""Looks at Host and Origin of one request; the refusal, or None."""
+
+_NO_STORE = (b"cache-control", b"no-store")
+
+
+class RecordsHealth(Protocol):
+    """What readiness wants to know of the records."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether records are not being kept right now."""
+
+    @property
+    def dropped(self) -> int:
+        """Ends that were not recorded."""
+
+
+class Readiness:
+    """Why the gateway should, or should not, get requests.
+
+    The supervisor sets `revision`, `reload_failed` and `draining`. A failed reload is reported
+    and does not make the gateway unready: the last good configuration is in force.
+    """
+
+    def __init__(
+        self,
+        *,
+        records: RecordsHealth,
+        store_degraded: Callable[[], bool],
+        demo: bool = False,
+        revision: str = "",
+    ) -> None:
+        self._records = records
+        self._store_degraded = store_degraded
+        self._demo = demo
+        self.revision = revision
+        self.reload_failed = False
+        self.draining = False
+
+    def report(self) -> dict[str, object]:
+        """The body of /readyz; `ready` decides its status."""
+        store_degraded, records_degraded = self._store_degraded(), self._records.degraded
+        unready = {
+            "draining": self.draining,
+            "store_degraded": store_degraded,
+            "records_degraded": records_degraded,
+        }
+        reasons = [reason for reason, holds in unready.items() if holds]
+        ready = not reasons
+        if self.reload_failed:
+            reasons.append("config_reload_failed")
+        return {
+            "ready": ready,
+            "reasons": reasons,
+            "config": {
+                "revision": self.revision,
+                "last_reload": "failed" if self.reload_failed else "ok",
+            },
+            "store": {"degraded": store_degraded},
+            "records": {"degraded": records_degraded, "dropped": self._records.dropped},
+            "draining": self.draining,
+            "demo": self._demo,
+        }
+
+
+class Admin:
+    """The application. Without `metrics` there is no /metrics; with `token` all need it."""
+
+    def __init__(
+        self,
+        readiness: Readiness,
+        *,
+        metrics: Metrics | None,
+        token: str | None,
+        guard: Guard,
+    ) -> None:
+        self._readiness = readiness
+        self._metrics = metrics
+        self._token = None if token is None else b"Bearer " + token.encode()
+        self._guard = guard
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer one request; other ASGI scopes than http are none of ours."""
+        if scope["type"] != "http":
+            return
+        responder = Responder(send, secrets.token_hex(16), extra=(_NO_STORE,))
+        try:
+            self._check(scope)
+            await self._answer(scope["path"], responder)
+        except TidegateError as error:
+            allow: list[tuple[bytes, bytes]] = []
+            if isinstance(error, MethodNotAllowed):
+                allow.append((b"allow", b"GET, HEAD"))
+            if isinstance(error, Unauthenticated):
+                allow.append((b"www-authenticate", b"Bearer"))
+            body = envelope(error, responder.request_id)
+            await responder.json(error.status, body, allow)
+
+    def _check(self, scope: Scope) -> None:
+        refusal = self._guard(scope)
+        if refusal is not None:
+            raise refusal
+        if not self._is_authorized(scope):
+            raise Unauthenticated
+        if scope["path"] not in ("/healthz", "/readyz", "/metrics"):
+            raise NotFound
+        if scope["method"] not in ("GET", "HEAD"):
+            raise MethodNotAllowed
+
+    def _is_authorized(self, scope: Scope) -> bool:
+        if self._token is None:
+            return True
+        given = [value for name, value in scope["headers"] if name.lower() == b"authorization"]
+        if len(given) != 1:
+            return False
+        scheme, _, rest = given[0].partition(b" ")
+        # The scheme is case-insensitive (RFC 9110 section 11.1), the token is not.
+        return hmac.compare_digest(scheme.title() + b" " + rest.strip(), self._token)
+
+    async def _answer(self, path: str, responder: Responder) -> None:
+        if path == "/healthz":
+            await responder.json(200, {"alive": True})
+        elif path == "/readyz":
+            report = self._readiness.report()
+            await responder.json(200 if report["ready"] else 503, report)
+        elif self._metrics is not None:
+            content_type, body = self._metrics.render()
+            await responder.whole(200, body, ((b"content-type", content_type.encode()),))
+        else:
+            raise NotFound
+
+
+__all__ = ["Admin", "Guard", "Readiness", "RecordsHealth"]

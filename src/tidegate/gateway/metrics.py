@@ -1,0 +1,270 @@
+"""Which numbers does the gateway show to Prometheus?
+
+Lives here: the names, their labels and the bound on label values. Every method is one event,
+named by what happened. Does not live here: when something happens (the path functions), the
+listener (admin). Never a label: keys, principals, request ids, model names as clients send them.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Protocol
+
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
+from prometheus_client.registry import Collector
+
+OTHER = "other"
+_MOST_VALUES = 200
+_SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
+_OVERHEAD_SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
+_BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
+
+
+class RecordsState(Protocol):
+    """What the records tell about themselves."""
+
+    @property
+    def written(self) -> int:
+        """Entries committed."""
+
+    @property
+    def dropped(self) -> int:
+        """Ends not recorded."""
+
+    @property
+    def waiting(self) -> int:
+        """Not yet on disk."""
+
+    @property
+    def lost(self) -> int:
+        """Found unfinished at the start."""
+
+    @property
+    def degraded(self) -> bool:
+        """Whether records are not being kept right now."""
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """What is asked for its state at each scrape; None is left out.
+
+    `breakers` gives (provider, state) for each target, state being closed, half_open or open.
+    """
+
+    records: RecordsState | None = None
+    in_flight: Callable[[], int] | None = None
+    breakers: Callable[[], Iterable[tuple[str, str]]] | None = None
+    log_fields_dropped: Callable[[], int] | None = None
+
+
+class Metrics:
+    """The numbers of one process, in a registry of its own. For one event loop."""
+
+    def __init__(self) -> None:
+        self._registry = CollectorRegistry()
+        self._names: dict[str, set[str]] = {}
+        self.watched = Watched()
+        self._make_counters()
+        self._make_histograms()
+        self._revision = Info(
+            "tidegate_config_revision", "The configuration in force.", registry=self._registry
+        )
+        self._degraded = Gauge(
+            "tidegate_store_degraded", "1 while the ledger's store fails.", registry=self._registry
+        )
+        self._registry.register(_AtScrape(self))
+        ProcessCollector(registry=self._registry)
+
+    def request_ended(
+        self, *, surface: str, tenant: str, outcome: str, seconds: float, route: str = ""
+    ) -> None:
+        """One authenticated request is over; `outcome` is "ok", "cancelled" or a code."""
+        labels = (
+            surface,
+            self._bounded("tenant", tenant),
+            self._bounded("route", route),
+            self._bounded("outcome", outcome),
+        )
+        self._requests.labels(*labels).inc()
+        self._request_seconds.labels(surface).observe(seconds)
+
+    def refused(self, *, code: str) -> None:
+        """One request was refused before its caller was known."""
+        self._refused.labels(self._bounded("outcome", code)).inc()
+
+    def attempt(self, *, provider: str, result: str) -> None:
+        """One target was tried or skipped."""
+        labels = (self._bounded("provider", provider), self._bounded("outcome", result))
+        self._attempts.labels(*labels).inc()
+
+    def first_byte(self, *, provider: str, seconds: float) -> None:
+        """The first content of an answer left, so long after its request had arrived."""
+        self._first_byte.labels(self._bounded("provider", provider)).observe(seconds)
+
+    def overhead(self, *, surface: str, seconds: float) -> None:
+        """Time of one request that was not spent waiting for an upstream or the client."""
+        self._overhead.labels(surface).observe(seconds)
+
+    def tokens(self, *, tenant: str, kind: str, amount: int) -> None:
+        """So many tokens of `kind` (input, output) were settled."""
+        self._tokens.labels(self._bounded("tenant", tenant), kind).inc(amount)
+
+    def limit_rejected(self, *, tenant: str, limit: str) -> None:
+        """A limit refused a request."""
+        labels = (self._bounded("tenant", tenant), self._bounded("limit", limit))
+        self._limit_rejections.labels(*labels).inc()
+
+    def redacted(self, *, direction: str, found: Mapping[str, int]) -> None:
+        """Detectors matched in one text; `direction` is request, response or tool_results."""
+        for kind, count in found.items():
+            self._redactions.labels(self._bounded("detector", kind), direction).inc(count)
+
+    def unscanned(self, count: int) -> None:
+        """So many fields or events passed that the redactor did not understand."""
+        self._unscanned.inc(count)
+
+    def tool_decision(self, *, server: str, decision: str, rule: str) -> None:
+        """One MCP message was allowed or denied."""
+        labels = (self._bounded("server", server), decision, self._bounded("rule", rule))
+        self._tool_decisions.labels(*labels).inc()
+
+    def reload_failed(self) -> None:
+        """A new configuration was refused."""
+        self._reload_failures.inc()
+
+    def revision(self, revision: str) -> None:
+        """This configuration is in force now."""
+        self._revision.info({"revision": revision})
+
+    def store_degraded(self, *, degraded: bool) -> None:
+        """The ledger's store stopped or began to answer."""
+        self._degraded.set(degraded)
+
+    def render(self) -> tuple[str, bytes]:
+        """Content type and body of one scrape, in the text format 0.0.4."""
+        return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_WithoutCreated(self._registry))
+
+    def _make_counters(self) -> None:
+        counter = self._counter
+        self._requests = counter(
+            "requests", "Authenticated requests.", "surface", "tenant", "route", "outcome"
+        )
+        self._refused = counter("refused", "Requests refused before identity.", "code")
+        self._attempts = counter("attempts", "Targets tried or skipped.", "provider", "result")
+        self._tokens = counter("tokens", "Tokens settled.", "tenant", "kind")
+        self._limit_rejections = counter(
+            "limit_rejections", "Requests over a limit.", "tenant", "limit"
+        )
+        self._redactions = counter("redactions", "Detector matches.", "kind", "direction")
+        self._unscanned = counter("unscanned", "Fields and events that passed unscanned.")
+        self._tool_decisions = counter(
+            "tool_decisions", "MCP messages decided.", "server", "decision", "rule"
+        )
+        self._reload_failures = counter("config_reload_failures", "Configurations refused.")
+
+    def _make_histograms(self) -> None:
+        self._request_seconds = Histogram(
+            "tidegate_request_seconds",
+            "Duration of authenticated requests.",
+            ("surface",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._first_byte = Histogram(
+            "tidegate_first_byte_seconds",
+            "Time to the first content of an answer.",
+            ("provider",),
+            buckets=_SECONDS,
+            registry=self._registry,
+        )
+        self._overhead = Histogram(
+            "tidegate_overhead_seconds",
+            "Time added by the gateway.",
+            ("surface",),
+            buckets=_OVERHEAD_SECONDS,
+            registry=self._registry,
+        )
+
+    def _counter(self, name: str, text: str, *labels: str) -> Counter:
+        return Counter(f"tidegate_{name}", text, labels, registry=self._registry)
+
+    def _bounded(self, label: str, value: str) -> str:
+        """`value`, or "other" once this label has as many values as a scrape should carry."""
+        known = self._names.setdefault(label, set())
+        if value in known:
+            return value
+        if len(known) >= _MOST_VALUES or len(value) > 128:
+            return OTHER
+        known.add(value)
+        return value
+
+
+class _AtScrape(Collector):
+    """Asks what is watched, so that nothing has to be kept up to date between scrapes."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: a registry would otherwise collect once to learn the names."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        watched = self._metrics.watched
+        if watched.in_flight is not None:
+            yield _gauge("requests_in_flight", "Requests being answered.", watched.in_flight())
+        if watched.log_fields_dropped is not None:
+            dropped = watched.log_fields_dropped()
+            yield _total("log_fields_dropped", "Log fields outside the allow-list.", dropped)
+        if watched.records is not None:
+            yield from _records(watched.records)
+        if watched.breakers is not None:
+            yield _breakers(watched.breakers())
+
+
+def _records(records: RecordsState) -> Iterator[Metric]:
+    yield _total("records_written", "Decision records committed.", records.written)
+    yield _total("records_dropped", "Decision records not kept.", records.dropped)
+    yield _gauge("records_waiting", "Records not yet on disk.", records.waiting)
+    yield _gauge("records_degraded", "1 while records are not being kept.", records.degraded)
+    yield _gauge("records_lost_found", "Unfinished requests found at the start.", records.lost)
+    length = records.written + records.lost
+    yield _gauge("audit_chain_length", "Entries in the chain of this process.", length)
+
+
+def _breakers(states: Iterable[tuple[str, str]]) -> Metric:
+    worst: dict[str, int] = {}
+    for provider, state in states:
+        worst[provider] = max(worst.get(provider, 0), _BREAKER_STATES.get(state, 2))
+    family = GaugeMetricFamily(
+        "tidegate_breaker_state",
+        "0 closed, 1 half open, 2 open: the worst target of the provider.",
+        labels=("provider",),
+    )
+    for provider, value in worst.items():
+        family.add_metric((provider,), value)
+    return family
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    return GaugeMetricFamily(f"tidegate_{name}", text, value=value)
+
+
+def _total(name: str, text: str, value: float) -> Metric:
+    return CounterMetricFamily(f"tidegate_{name}", text, value=value)
+
+
+class _WithoutCreated(Collector):
+    """A registry without the `_created` series, which double the size of a scrape."""
+
+    def __init__(self, registry: CollectorRegistry) -> None:
+        self._registry = registry
+
+    def collect(self) -> Iterator[Metric]:
+        for metric in self._registry.collect():
+            metric.samples = [s for s in metric.samples if not s.name.endswith("_created")]
+            yield metric
+
+
+__all__ = ["OTHER", "Metrics", "RecordsState", "Watched"]
