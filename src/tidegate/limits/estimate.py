@@ -153,12 +153,14 @@ def _whole(value: object) -> int:
     if isinstance(value, bool):
         return 0
     if isinstance(value, str):
-        value = value.strip()
-        if not value.isascii() or not value.isdigit():
+        try:
+            value = float(value)
+        except ValueError:
             return 0
-        value = int(value[:20])
     if isinstance(value, float):
-        value = int(value) if math.isfinite(value) else 0
+        if math.isnan(value):
+            return 0
+        value = int(min(max(value, 0.0), float(MAX_AMOUNT)))
     return max(0, min(value, MAX_AMOUNT)) if isinstance(value, int) else 0
 
 

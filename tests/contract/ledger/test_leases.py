@@ -1,0 +1,185 @@
+"""What happens to a reservation whose holder says nothing more."""
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from tests.contract.ledger.ledgers import KINDS, SCOPE, one, run, take, tokens
+from tidegate.limits import Charge, Ledger, Limit, MemoryLedger, Need, Usage
+from tidegate.testing.clock import ManualClock
+
+pytestmark = pytest.mark.parametrize("kind", KINDS)
+
+PARALLEL = Limit("parallel", "concurrent", 1)
+WAKE = Limit("wake", "requests", 100)
+
+
+async def wake(ledger: Ledger, name: str = "wake") -> None:
+    """Some other request: upkeep is done on the way of reservations."""
+    assert await take(ledger, name, *one(WAKE, 1), lease_s=3_600.0)
+
+
+def test_an_expired_lease_stays_charged_and_frees_its_slot(kind: str, tmp_path: Path) -> None:
+    """A crash charges the estimate, never nothing."""
+
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        limit = tokens(100)
+        both = Charge(limit, SCOPE, 70), Charge(PARALLEL, SCOPE, 1)
+        assert await take(ledger, "r", *both, lease_s=10.0)
+        clock.advance(9.999)
+        assert not await take(ledger, "s", *one(PARALLEL, 1))
+        clock.advance(0.001)
+        assert await take(ledger, "s", *one(PARALLEL, 1))
+        assert await ledger.usage(limit, SCOPE) == Usage(70, 0, 30, 50.25)
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("actual", [20, 90])
+def test_a_late_settlement_corrects_the_estimate_once(
+    kind: str, tmp_path: Path, actual: int
+) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        limit = tokens(100)
+        assert await take(ledger, "r", *one(limit, 70), lease_s=10.0)
+        clock.advance(10.0)
+        await wake(ledger)
+        assert not await ledger.settle("r", "somebody else", Need(actual, 0))
+        assert await ledger.settle("r", "me", Need(actual, 0))
+        assert not await ledger.settle("r", "me", Need(actual, 0))
+        assert not await ledger.release("r", "me")
+        assert (await ledger.usage(limit, SCOPE)).used == actual
+
+    run(kind, tmp_path, body)
+
+
+def test_a_late_release_gives_back_the_estimate_once(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        limit = tokens(100)
+        assert await take(ledger, "r", *one(limit, 70), lease_s=10.0)
+        clock.advance(10.0)
+        await wake(ledger)
+        assert await ledger.release("r", "me")
+        assert not await ledger.release("r", "me")
+        assert await ledger.usage(limit, SCOPE) == Usage(0, 0, 100, None)
+
+    run(kind, tmp_path, body)
+
+
+@pytest.mark.parametrize("end", ["settle", "release"])
+def test_a_late_end_never_frees_the_slot_of_another(kind: str, tmp_path: Path, end: str) -> None:
+    """BerriAI/litellm#36459: lease 10 s, call of 20 s, another call in between."""
+
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        counted = Charge(tokens(100), SCOPE, 1)
+        assert await take(ledger, "slow", *one(PARALLEL, 1), counted, lease_s=10.0)
+        clock.advance(10.0)
+        assert await take(ledger, "next", *one(PARALLEL, 1), lease_s=60.0)
+        if end == "settle":
+            assert await ledger.settle("slow", "me", Need(1, 0))
+        else:
+            assert await ledger.release("slow", "me")
+        assert not await take(ledger, "third", *one(PARALLEL, 1))
+        assert await ledger.release("next", "me")
+        assert await ledger.usage(PARALLEL, SCOPE) == Usage(0, 0, 1, None)
+
+    run(kind, tmp_path, body)
+
+
+def test_an_expired_lease_without_a_window_is_forgotten_at_once(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        assert await take(ledger, "r", *one(PARALLEL, 1), lease_s=1.0)
+        clock.advance(1.0)
+        await wake(ledger)
+        assert not await ledger.release("r", "me")
+
+    run(kind, tmp_path, body)
+
+
+def test_settling_after_the_window_moves_only_the_longer_limit(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        minute, hour = tokens(100), tokens(1_000, window_s=3_600.0, name="hour")
+        both = Charge(minute, SCOPE, 50), Charge(hour, SCOPE, 50)
+        assert await take(ledger, "r", *both, lease_s=600.0)
+        clock.advance(100.0)
+        assert await take(ledger, "s", *one(minute, 1), lease_s=600.0)
+        assert await ledger.settle("r", "me", Need(400, 0))
+        assert (await ledger.usage(minute, SCOPE)) == Usage(0, 1, 99, 60.25)
+        assert (await ledger.usage(hour, SCOPE)).used == 400
+
+    run(kind, tmp_path, body)
+
+
+def test_an_expired_reservation_is_forgotten_when_its_window_is_over(
+    kind: str, tmp_path: Path
+) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        assert await take(ledger, "r", *one(tokens(100), 50), lease_s=10.0)
+        clock.advance(10.0)
+        await wake(ledger)
+        clock.advance(50.25)
+        await wake(ledger, "again")
+        assert not await ledger.settle("r", "me", Need(400, 0))
+
+    run(kind, tmp_path, body)
+
+
+def test_a_backlog_of_dead_leases_is_worked_off_in_portions(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        crowd = Limit("crowd", "concurrent", 200)
+        for turn in range(200):
+            assert await take(ledger, f"r{turn}", *one(crowd, 1), lease_s=10.0)
+        clock.advance(10.0)
+        for turn in range(4):
+            await wake(ledger, f"wake{turn}")
+        assert await ledger.usage(crowd, SCOPE) == Usage(0, 0, 200, None)
+
+    run(kind, tmp_path, body)
+
+
+def test_the_store_stays_proportional_to_live_traffic(kind: str, tmp_path: Path) -> None:
+    """Three hundred tenants came once; only the living are remembered."""
+
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        limit = tokens(100)
+        for turn in range(300):
+            assert await take(ledger, f"r{turn}", *one(limit, 10, f"tenant:{turn}"))
+            if turn % 3:
+                assert await ledger.settle(f"r{turn}", "me", Need(1, 0))
+        clock.advance(120.0)
+        for turn in range(60):
+            assert await take(ledger, f"s{turn}", *one(limit, 1))
+        if isinstance(ledger, MemoryLedger):
+            assert ledger.size() < 200
+        else:
+            assert _rows(tmp_path) == (1, 1, 60)
+
+    run(kind, tmp_path, body)
+
+
+def _rows(folder: Path) -> tuple[int, ...]:
+    with closing(sqlite3.connect(folder / "ledger.db")) as db:
+        return tuple(
+            db.execute(f"SELECT COUNT(*) FROM limit_{table}").fetchone()[0]  # noqa: S608
+            for table in ("counters", "buckets", "reservations")
+        )
+
+
+@pytest.mark.parametrize("step_s", [3_600.0, -3_600.0])
+def test_a_stepped_wall_clock_gives_no_free_quota_and_locks_nobody_out(
+    kind: str, tmp_path: Path, step_s: float
+) -> None:
+    """An hour ahead or back."""
+
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        limit = tokens(100)
+        assert await take(ledger, "a", *one(limit, 100), lease_s=600.0)
+        clock.step(step_s)
+        clock.advance(1.0)
+        assert not await take(ledger, "b", *one(limit, 1))
+        clock.advance(59.25)
+        assert await take(ledger, "b", *one(limit, 100))
+
+    run(kind, tmp_path, body)
