@@ -1,0 +1,1 @@
+"""What does tidegate cost? Paired measurements, printed as ratios within one run."""

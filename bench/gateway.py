@@ -1,0 +1,77 @@
+"""How is a gateway process started and asked, for a measurement?"""
+
+import http.client
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+
+
+@dataclass(frozen=True, slots=True)
+class Process:
+    """A running gateway: its port, the seconds it took to say so, its process id."""
+
+    port: int
+    started_in_s: float
+    pid: int
+
+    def resident_mb(self) -> float:
+        """Resident memory in megabytes; 0.0 where the system does not tell."""
+        status = Path(f"/proc/{self.pid}/status")
+        if not status.exists():
+            return 0.0
+        line = next(x for x in status.read_text().splitlines() if x.startswith("VmRSS"))
+        return int(line.split()[1]) / 1024
+
+
+@contextmanager
+def gateway(config: str) -> Iterator[Process]:
+    """`tidegate serve` on the configuration text `config`, in a folder of its own."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "tidegate.yaml"
+        path.write_text(config)
+        begin = perf_counter()
+        process = subprocess.Popen(  # noqa: S603 - our own command
+            [sys.executable, "-m", "tidegate", "serve", "--config", str(path), "--port", "0"],
+            cwd=folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        )
+        try:
+            line = (process.stdout.readline() if process.stdout else b"").decode()
+            port = int(line.split("http://")[1].split()[0].rpartition(":")[2].rstrip(",/"))
+            yield Process(port, perf_counter() - begin, process.pid)
+        finally:
+            process.send_signal(signal.SIGTERM)
+            process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
+
+
+def ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> float:
+    """Seconds that one POST took, answer read whole."""
+    begin = perf_counter()
+    connection.request("POST", path, body, {"content-type": "application/json"})
+    answer = connection.getresponse()
+    answer.read()
+    if answer.status != 200:
+        raise RuntimeError(f"status {answer.status}")
+    return perf_counter() - begin
+
+
+def paired(name: str, ours: list[float], base: list[float], unit: str = "ms") -> str:
+    """One line: both medians and their ratio."""
+    mine, other = median(ours), median(base)
+    return f"{name:<28} {mine:9.2f} {unit}  against {other:9.2f} {unit}   ratio {mine / other:6.2f}"
+
+
+def cores() -> str:
+    """How much machine this was, for the heading."""
+    return f"{os.cpu_count()} cores, Python {sys.version.split()[0]}"
