@@ -143,6 +143,52 @@ def clean(reply: Reply, request_id: str) -> Reply:
     return Reply(generic(None, request_id), None)
 
 
+def restored(original: object, masked: object) -> object:
+    """`masked` with the members put back that are not text but how the protocol works.
+
+    Cursors, ids, versions and the state of a retry come back to the server as they were, and
+    what a list names must still be callable; a mask would break them. Both values have the same
+    shape: the result of a message, or the params of one that came from the server.
+    """
+    if not isinstance(original, dict) or not isinstance(masked, dict):
+        return masked
+    whole = {**masked, **{key: original[key] for key in _PROTOCOL_MEMBERS if key in original}}
+    meta, masked_meta = original.get("_meta"), masked.get("_meta")
+    if isinstance(meta, dict) and isinstance(masked_meta, dict):
+        kept = {key: value for key, value in meta.items() if key.startswith(_PROTOCOL_PREFIX)}
+        whole["_meta"] = {**masked_meta, **kept}
+    for member in _LIST_MEMBERS:
+        items, masked_items = original.get(member), masked.get(member)
+        if isinstance(items, list) and isinstance(masked_items, list):
+            pairs = zip(items, masked_items, strict=True)
+            whole[member] = [_restored_item(item, masked_item) for item, masked_item in pairs]
+    return whole
+
+
+def _restored_item(item: object, masked: object) -> object:
+    if not isinstance(item, dict) or not isinstance(masked, dict):
+        return masked
+    return {**masked, **{key: item[key] for key in _ITEM_MEMBERS if key in item}}
+
+
+_PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
+_PROTOCOL_MEMBERS: Final = (
+    "cacheScope",
+    "cursor",
+    "nextCursor",
+    "progressToken",
+    "protocolVersion",
+    "requestId",
+    "requestState",
+    "resultType",
+    "supportedVersions",
+    "taskId",
+    "uri",
+)
+_LIST_MEMBERS: Final = ("tools", "prompts", "resources", "resourceTemplates", "tasks")
+_ITEM_MEMBERS: Final = ("name", "uri", "uriTemplate", "inputSchema", "outputSchema", "taskId")
+
+
 def generic(id: Id | None, request_id: str) -> Tree:  # noqa: A002 - the member's own name
     """The one error for whatever went wrong behind us."""
     return error_body(id, Code.INTERNAL_ERROR, GENERIC_MESSAGE, {"request_id": request_id})
@@ -202,6 +248,7 @@ __all__ = [
     "clean",
     "generic",
     "parse",
+    "restored",
     "says_unknown",
     "sort",
 ]

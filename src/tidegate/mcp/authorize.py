@@ -85,11 +85,12 @@ def authorize(
     subject = subject_of(message)
     if subject is None:
         return Deny(METHODS, INVALID_PARAMS)
-    params = message.params or {}
-    arguments = params.get("arguments", {})
+    arguments = (message.params or {}).get("arguments", {})
     if not isinstance(arguments, dict):
         return Deny(METHODS, INVALID_PARAMS)
-    return _decide(question, subject, arguments)
+    # A completion is asked for while the arguments are still being written.
+    unfinished = message.method == "completion/complete"
+    return _decide(question, subject, None if unfinished else arguments)
 
 
 def subject_of(message: Call) -> Subject | None:
@@ -98,16 +99,15 @@ def subject_of(message: Call) -> Subject | None:
     return None if find is None else find(message.params or {})
 
 
-def is_visible(
-    kind: Kind, name: str, principal: Principal, rules: RuleSet, *, server: str = ""
-) -> bool:
+def is_visible(subject: Subject, principal: Principal, rules: RuleSet, *, server: str = "") -> bool:
     """Whether the thing belongs into a list: whether some call of it would be allowed.
 
-    A resource template (a name with a brace) is visible if some resource of it may be read.
+    A resource template is visible if some resource of it may be read.
     """
-    return isinstance(
-        _decide(_Question(principal, rules, server), Subject(kind, name), None), Allow
-    )
+    if _is_odd(subject):
+        return False
+    verdict = _verdict(_Question(principal, rules, server), subject, None)
+    return isinstance(verdict, Allow)
 
 
 def _is_open_notification(message: Call) -> bool:

@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from tidegate import sse, strictjson
-from tidegate.jsonrpc import Call, Response, Tree
+from tidegate.jsonrpc import Id, Message, Request, Response
 from tidegate.mcp.answers import Incoming, parse
 from tidegate.mcp.eras import McpHeaders, Revision, upstream_headers
 
@@ -36,32 +36,45 @@ class Outgoing:
 
 
 def outgoing(
-    message: Call | Response,
+    message: Message,
     server: ServerAddress,
     revision: Revision,
     headers: McpHeaders,
     *,
     session: str | None = None,
-    encoded: Tree | None = None,
+    upstream_id: Id | None = None,
 ) -> Outgoing:
-    """The request for `message`; `encoded` is its JSON value if that is not its own encoding.
+    """The request for `message`, under `upstream_id` if that is not its own id.
 
     Nothing of the client's head is copied but Mcp-Param-* and a well-formed traceparent; the
     credential is the server's, the session id the upstream's own.
     """
     own = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")]
+    own += _credentials(server, None if revision.modern else session)
+    if isinstance(message, Response):
+        own += _version(revision.version)
+        return Outgoing(tuple(own), strictjson.dumps(message.value))
+    own += upstream_headers(message, revision, headers)
+    value = message.encode(id=upstream_id) if isinstance(message, Request) else message.encode()
+    return Outgoing(tuple(own), strictjson.dumps(value))
+
+
+def ending(server: ServerAddress, version: str | None, session: str) -> Outgoing:
+    """The DELETE that ends a legacy session of the upstream."""
+    return Outgoing((*_credentials(server, session), *_version(version)), b"")
+
+
+def _credentials(server: ServerAddress, session: str | None) -> list[tuple[str, str]]:
+    own = []
     if server.credential is not None:
         own.append(("Authorization", f"Bearer {server.credential}"))
-    if session is not None and not revision.modern:
+    if session is not None:
         own.append(("Mcp-Session-Id", session))
-    if isinstance(message, Response):
-        if revision.version is not None:
-            own.append(("MCP-Protocol-Version", revision.version))
-        value = message.value if encoded is None else encoded
-    else:
-        own.extend(upstream_headers(message, revision, headers))
-        value = message.encode() if encoded is None else encoded
-    return Outgoing(tuple(own), strictjson.dumps(value))
+    return own
+
+
+def _version(version: str | None) -> list[tuple[str, str]]:
+    return [] if version is None else [("MCP-Protocol-Version", version)]
 
 
 class AnswerTooLarge(ValueError):
@@ -96,6 +109,11 @@ class AnswerReader:
     def is_stream(self) -> bool:
         """Whether the body is an event stream, as far as it was read."""
         return self._form is _Form.EVENTS
+
+    @property
+    def held_bytes(self) -> int:
+        """How much `finish` has to parse."""
+        return self._size
 
     def feed(self, chunk: bytes) -> list[Incoming]:
         """The messages that `chunk` completes. Raises AnswerTooLarge."""
@@ -133,4 +151,4 @@ class AnswerReader:
         return held
 
 
-__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ServerAddress", "outgoing"]
+__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ServerAddress", "ending", "outgoing"]

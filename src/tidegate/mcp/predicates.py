@@ -95,6 +95,12 @@ def _look_up(arguments: Mapping[str, object], path: str) -> object:
     return node
 
 
+def value_at(arguments: Mapping[str, object], path: str) -> object:
+    """The value a condition on `path` reads; None where it finds none."""
+    value = _look_up(arguments, path)
+    return None if value is _Absent.ABSENT else value
+
+
 def _literal(text: str) -> object:
     if not text.startswith("["):
         return _scalar(text)
@@ -264,4 +270,4 @@ _TESTS: Final[Mapping[str, Callable[[object], tuple[_Test, _Test]]]] = {
     "matches": _matches,
 }
 
-__all__ = ["BrokenCondition", "Condition", "compile_condition"]
+__all__ = ["BrokenCondition", "Condition", "compile_condition", "value_at"]

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final, Literal
 
 from tidegate.mcp.patterns import canonical_uri, fold, glob, literal_prefix
-from tidegate.mcp.predicates import Condition
+from tidegate.mcp.predicates import Condition, value_at
 from tidegate.policy import Principal
 
 Kind = Literal["tools", "prompts", "resources"]
@@ -138,16 +138,21 @@ class CompiledRule:
 class RuleSet:
     """All rules, and `roles` in configuration order; immutable, one per configuration revision."""
 
-    __slots__ = ("allows", "denies", "roles")
+    __slots__ = ("_operands", "allows", "denies", "roles")
 
     def __init__(self, rules: Sequence[Rule], *, roles: Sequence[str] = ()) -> None:
         """`roles`: further role names the configuration knows, after those of the rules."""
         compiled = [CompiledRule(rule) for rule in rules]
+        self._operands = {rule.id: [c.operand for c in rule.when] for rule in rules if rule.when}
         self.allows = tuple(rule for rule in compiled if rule.rule.effect == "allow")
         self.denies = tuple(rule for rule in compiled if rule.rule.effect == "deny")
         named = (role for rule in rules for role in (*rule.unless_roles, *rule.roles))
         literal = (role for role in (*named, *roles) if not set("*?") & set(role))
         self.roles = tuple(dict.fromkeys(literal))
+
+    def operands(self, rule_id: str, arguments: Mapping[str, object]) -> dict[str, object]:
+        """What the conditions of a rule looked at in `arguments`, by operand; for the record."""
+        return {path: value_at(arguments, path) for path in self._operands.get(rule_id, ())}
 
 
 __all__ = ["KINDS", "CompiledRule", "Kind", "Rule", "RuleSet"]

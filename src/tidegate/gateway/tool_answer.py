@@ -1,0 +1,238 @@
+"""What of an upstream's answer reaches this client, and in which form?
+
+Lives here: the stages every message of an answer passes (cleaned, filtered, masked, its id
+given back), and the client's side of the exchange: one JSON body or an event stream. Does not
+live here: the stages themselves (mcp, redaction), when they run (tool_traffic).
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeVar
+
+from tidegate import sse, strictjson
+from tidegate.gateway.respond import Header, Responder
+from tidegate.gateway.tool_call import Turn
+from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
+from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
+from tidegate.mcp.authorize import subject_of
+from tidegate.mcp.denials import Refusal, unknown
+from tidegate.mcp.eras import LEGACY, accepts_events
+from tidegate.mcp.listing import filter_result, filter_tasks, made_private, may_hear
+from tidegate.mcp.sessions import RunningCall, Session, Sessions
+
+T = TypeVar("T")
+_COMMENT: Final = b": keep-alive\n\n"
+_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The last message for one request: its JSON value, and its bytes if they are at hand."""
+
+    message: Tree
+    status: int = 200
+    raw: bytes | None = None
+    headers: tuple[Header, ...] = ()
+
+    @property
+    def data(self) -> bytes:
+        """The bytes to send; non-ASCII text of our own refusals is escaped, so it is seen."""
+        return strictjson.dumps(self.message) if self.raw is None else self.raw
+
+    @classmethod
+    def of(cls, refusal: Refusal) -> "Answer":
+        """Our own answer. Names are shown escaped: an invisible character must not stay so."""
+        raw = json.dumps(refusal.body, separators=(",", ":")).encode("ascii")
+        challenge = refusal.challenge
+        headers = () if challenge is None else ((b"www-authenticate", challenge.encode("latin-1")),)
+        return cls(refusal.body, refusal.status, raw, headers)
+
+
+class Shaper:
+    """Turns the messages of one upstream answer into what the client may see.
+
+    `opened` is the session this answer opened; it learns its version from the answer.
+    """
+
+    __slots__ = ("_running", "_sessions", "_turn", "call", "counts", "opened")
+
+    def __init__(self, turn: Turn, call: Request, running: RunningCall, sessions: Sessions) -> None:
+        self._turn = turn
+        self.call = call
+        self.opened: Session | None = None
+        self.counts: dict[str, int] = {}
+        self._running = running
+        self._sessions = sessions
+
+    def reply(self, reply: Reply, status: int) -> Answer:
+        """The answer to the client's request; `status` is the upstream's."""
+        turn, request_id = self._turn, self._turn.responder.request_id
+        subject = subject_of(self.call)
+        hides_all = turn.policy.hide_denied == "full"
+        if hides_all and subject is not None and says_unknown(reply.message):
+            errors, modern = turn.policy.errors, turn.revision.modern
+            return Answer.of(unknown(self.call.id, subject, errors=errors, modern=modern))
+        cleaned = clean(reply, request_id)
+        message = cleaned.message
+        member = "result" if "result" in message else "error"
+        value = message[member]
+        shown = self._masked(self._filtered(value) if member == "result" else value)
+        if member == "result":
+            self._remember(value)
+        if shown is not value or typed(self._running.upstream_id) != typed(self.call.id):
+            message = {"jsonrpc": "2.0", "id": self.call.id, member: shown}
+        elif cleaned is not reply:
+            message = {**message, "id": self.call.id}
+        raw = reply.raw if message is reply.message else None
+        return Answer(message, self._status(message, status), raw)
+
+    def aside(self, aside: Note | Ask) -> bytes | None:
+        """A notification or a question for the client; None if it must not get it."""
+        turn = self._turn
+        params = aside.message.get("params")
+        known = params if isinstance(params, dict) else None
+        if isinstance(aside, Note):
+            if turn.hides and not may_hear(Notification(aside.method, known), turn.may_see):
+                return None
+        elif turn.session is None:
+            return None  # nowhere to send the client's answer; and never in the modern era
+        else:
+            turn.session.questions.put(typed(aside.id), None)
+        shown = self._own_subscription(self._masked(params))
+        if shown is params:
+            return aside.raw or strictjson.dumps(aside.message)
+        return strictjson.dumps({**aside.message, "params": shown})
+
+    def failed(self) -> Answer:
+        """The one answer for whatever went wrong behind us."""
+        return Answer(generic(self.call.id, self._turn.responder.request_id))
+
+    def _filtered(self, result: object) -> object:
+        turn = self._turn
+        if turn.hides:
+            result = filter_result(result, turn.may_see)
+        if self.call.method == "tasks/list":
+            owned = partial(self._sessions.task_tool, turn.principal, turn.server.address.name)
+            result = filter_tasks(result, lambda task_id: owned(task_id) is not None)
+        return made_private(result)
+
+    def _masked(self, value: object) -> object:
+        masked, found = self._turn.server.masking.mask_result(value)
+        for label, count in found.items():
+            self.counts[label] = self.counts.get(label, 0) + count
+        return value if masked is value else restored(value, masked)
+
+    def _remember(self, result: object) -> None:
+        """What later messages are judged by: a session's version, the tool that began a task."""
+        if self.opened is not None and isinstance(result, dict):
+            version = result.get("protocolVersion")
+            self.opened.version = version if version in LEGACY else None
+        if self.call.method != "tools/call" or not isinstance(result, dict):
+            return
+        task = result.get("task")
+        holder = task if isinstance(task, dict) else result
+        task_id, tool = holder.get("taskId"), subject_of(self.call)
+        if isinstance(task_id, str) and tool is not None:
+            turn = self._turn
+            name = turn.server.address.name
+            self._sessions.begin_task(turn.principal, name, task_id, tool.name)
+
+    def _own_subscription(self, params: object) -> object:
+        """`params` under the client's id, where the upstream repeats the one we gave the call."""
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        if not isinstance(params, dict) or not isinstance(meta, dict):
+            return params
+        ours, theirs = self._running.upstream_id, self.call.id
+        if typed(ours) == typed(theirs) or meta.get(_SUBSCRIPTION) not in (ours, str(ours)):
+            return params
+        named: Id = str(theirs) if isinstance(meta[_SUBSCRIPTION], str) else theirs
+        return {**params, "_meta": {**meta, _SUBSCRIPTION: named}}
+
+    def _status(self, message: Tree, status: int) -> int:
+        """Errors of a modern server keep their status; anything else is an answer: 200."""
+        error = message.get("error")
+        if not isinstance(error, dict) or error.get("code") == Code.INTERNAL_ERROR:
+            return 200
+        kept = (400, 404) if self._turn.revision.modern else (400,)
+        return status if status in kept else 200
+
+
+class ClientSide:
+    """Sends one answer. A stream begins with the first message that cannot wait for the last.
+
+    A client that asks for event streams by name gets one whenever the upstream sent one; one
+    that takes anything gets plain JSON unless something has to be told live; one that takes
+    only JSON never gets more than the answer itself.
+    """
+
+    __slots__ = ("_keep_alive_s", "_named", "_responder", "_takes_any", "headers")
+
+    def __init__(self, turn: Turn, *, keep_alive_s: float) -> None:
+        self.headers: tuple[Header, ...] = ()
+        self._responder: Responder = turn.responder
+        self._named = accepts_events(turn.headers, named=True)
+        self._takes_any = accepts_events(turn.headers, named=False)
+        self._keep_alive_s = keep_alive_s
+
+    async def live(self, data: bytes) -> None:
+        """Pass on a message that precedes the answer, if the client can take it."""
+        if not self._takes_any:
+            return
+        await self._begin()
+        await self._responder.chunk(sse.encode(data, event="message"))
+
+    async def final(self, answer: Answer, *, streamed: bool) -> None:
+        """The answer; `streamed`: the upstream sent it in an event stream."""
+        if self._responder.started or (streamed and self._named and answer.status == 200):
+            await self._begin()
+            await self._responder.end(sse.encode(answer.data, event="message"))
+        else:
+            headers = (*self.headers, *answer.headers)
+            await self._responder.json(answer.status, answer.data, headers)
+
+    async def waiting_for(self, awaitable: Awaitable[T]) -> T:
+        """The result of `awaitable`; a stream that has begun is kept alive meanwhile."""
+        if not self._responder.started:
+            return await awaitable
+        task = asyncio.ensure_future(awaitable)
+        try:
+            while not task.done():
+                await asyncio.wait((task,), timeout=self._keep_alive_s)
+                if not task.done():
+                    await self._responder.chunk(_COMMENT)
+            return task.result()
+        finally:
+            task.cancel()
+
+    async def _begin(self) -> None:
+        if not self._responder.started:
+            await self._responder.start_stream(self.headers)
+
+
+class Collected:
+    """The client's side of one element of a batch: only the answer is kept."""
+
+    __slots__ = ("answer", "headers")
+
+    def __init__(self) -> None:
+        self.answer = Answer({})
+        self.headers: tuple[Header, ...] = ()
+
+    async def live(self, data: bytes) -> None:
+        """Not passed on: the answer to a batch is one JSON array."""
+        del data
+
+    async def final(self, answer: Answer, *, streamed: bool) -> None:
+        """Keep it."""
+        del streamed
+        self.answer = answer
+
+    async def waiting_for(self, awaitable: Awaitable[T]) -> T:
+        """The result of `awaitable`."""
+        return await awaitable
+
+
+__all__ = ["Answer", "ClientSide", "Collected", "Shaper"]

@@ -1,0 +1,209 @@
+"""What happens to one MCP request, in order?
+
+    1 identity   headers -> Principal                       401 and -32000
+    2 body       bounded bytes                              413 415
+    3 jsonrpc    one strict parse                           -32700 -32600
+    4 headers    do they say what the body says?            400 and -32020 -32022
+    5 authorize  each message; arguments are masked         -32001, HTTP 200
+    6 batch      split: forwarded | answered | dropped
+    7 limits     calls in their windows; a denied one is free
+    8 record     the intent is on disk before anything leaves
+    9 upstream   what was allowed, re-serialized, with our own credential
+   10 listing    what may not be called is not seen
+   11 redaction  of every message that comes back
+   12 batch      answers merged in request order
+   13 record     one end, whatever ended it
+
+Lives here: this order, and what a request holds while it runs. Does not live here: any of the
+decisions (mcp), how a message is carried (tool_relay), what a client gets (tool_answer).
+"""
+
+import asyncio
+from collections.abc import Callable
+from contextlib import AsyncExitStack
+from typing import Final
+
+from tidegate.clock import Clock
+from tidegate.errors import MethodNotAllowed, NotFound, RateLimited, RequestExceedsLimit
+from tidegate.gateway.accounting import Account, Accounting
+from tidegate.gateway.body import BodyReader
+from tidegate.gateway.charge import Charge, Charging
+from tidegate.gateway.respond import Receive, Responder, Scope
+from tidegate.gateway.tool_answer import Answer, Collected
+from tidegate.gateway.tool_call import (
+    Plan,
+    Rejected,
+    ToolTrafficPolicy,
+    Turn,
+    judge,
+    no_session,
+    place,
+    place_ending,
+    read,
+)
+from tidegate.gateway.tool_relay import ToolRelay
+from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.jsonrpc import Batch, Request, Tree, error_of, typed
+from tidegate.limits.ledger import Need
+from tidegate.mcp.batch import Key, merge
+from tidegate.mcp.denials import Refusal
+from tidegate.mcp.eras import read_headers
+from tidegate.records.entries import Trail
+
+_LEASE_GRACE_S: Final = 30.0
+_THREAD_BYTES: Final = 262_144
+
+
+class ToolTraffic:
+    """Serves the MCP endpoint. `policy` gives the revision that is in force.
+
+    Sessions, tasks and running calls live as long as this object and survive a reload.
+    """
+
+    def __init__(
+        self,
+        *,
+        policy: Callable[[], ToolTrafficPolicy],
+        bodies: BodyReader,
+        charging: Charging,
+        accounting: Accounting,
+        upstream: ToolUpstream,
+        clock: Clock,
+    ) -> None:
+        self._policy = policy
+        self._bodies = bodies
+        self._charging = charging
+        self._accounting = accounting
+        self._relay = ToolRelay(upstream)
+        self._lease_s = upstream.times.total_s + _LEASE_GRACE_S
+        self._clock = clock
+
+    async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
+        """Answer one request; raises the TidegateError that the client gets otherwise."""
+        responder.error_body = error_of
+        policy, headers = self._policy(), scope["headers"]
+        principal = policy.keys.find([value for name, value in headers if name == b"authorization"])
+        trail = Trail.begin(
+            "mcp", responder.request_id, principal, policy.revision, headers=headers
+        )
+        async with self._accounting.accounted(trail, responder) as account:
+            if not policy.servers:
+                raise NotFound("no MCP server is configured")
+            turn = Turn(
+                policy=policy,
+                server=next(iter(policy.servers.values())),
+                principal=principal,
+                headers=read_headers(headers),
+                trail=trail,
+                responder=responder,
+                peer=scope.get("client"),
+            )
+            responder.error_body = turn.error_body
+            try:
+                match scope["method"]:
+                    case "POST":
+                        await self._post(turn, account, scope, receive)
+                    case "DELETE":
+                        await self._delete(turn)
+                    case _:
+                        raise MethodNotAllowed(scope["method"])
+            except Rejected as rejected:
+                account.outcome = rejected.code
+                await _respond(turn, rejected.refusal)
+
+    async def _post(self, turn: Turn, account: Account, scope: Scope, receive: Receive) -> None:
+        """One message or one batch, from its bytes to its answer."""
+        async with self._bodies.raw(scope, receive) as data:
+            large = len(data) > _THREAD_BYTES
+            message = await asyncio.to_thread(read, data) if large else read(data)
+        relay = self._relay
+        place(turn, message, relay.sessions, self._clock.monotonic_s())
+        messages = message.messages if isinstance(message, Batch) else (message,)
+        plans = [judge(turn, each, relay.sessions, relay.calls) for each in messages]
+        async with AsyncExitStack() as stack:
+            charges = await self._reserve(turn, plans, stack)
+            if any(plan.forwards for plan in plans):
+                await self._accounting.recorder.intent(turn.trail)
+            for charge in charges:
+                charge.commit()
+            if isinstance(message, Batch):
+                await self._answer_batch(turn, message, plans)
+                account.outcome = next((p.outcome for p in plans if p.outcome != "ok"), "ok")
+            else:
+                await self._answer(turn, plans[0])
+                account.outcome = plans[0].outcome
+
+    async def _reserve(self, turn: Turn, plans: list[Plan], stack: AsyncExitStack) -> list[Charge]:
+        """Take the calls that will be forwarded out of their windows.
+
+        One that does not fit is answered instead; the others of its batch go on.
+        """
+        charges = []
+        for number, plan in enumerate(plans):
+            tool = plan.charged_tool
+            if tool is None:
+                continue
+            owed = turn.policy.limits.charges(
+                turn.principal, server=turn.server.address.name, tool=tool, need=Need()
+            )
+            reservation = f"{turn.responder.request_id}-{number}"
+            try:
+                charges.append(
+                    await stack.enter_async_context(
+                        self._charging.reserved(reservation, owed, self._lease_s)
+                    )
+                )
+            except (RateLimited, RequestExceedsLimit) as error:
+                turn.trail.step("limits", "deny", limit=error.limit)
+                if turn.policy.errors == "spec" and len(plans) == 1:
+                    raise
+                plan.refuse(error, turn)
+        return charges
+
+    async def _answer(self, turn: Turn, plan: Plan) -> None:
+        """A single message: its answer, or 202 for one that has none.
+
+        A notification that was denied gets the same 202: there is nobody to tell.
+        """
+        if plan.refusal is not None:
+            await _respond(turn, plan.refusal)
+        elif isinstance(plan.message, Request):
+            plan.outcome = await self._relay.forward(turn, plan)
+        elif plan.forwards and await self._relay.deliver(turn, plan) == 404 and turn.session:
+            raise Rejected(no_session(None), "gateway.not_found")
+        else:
+            await turn.responder.empty(202)
+
+    async def _answer_batch(self, turn: Turn, batch: Batch, plans: list[Plan]) -> None:
+        """Each element on its own, one after the other; then the answers in request order."""
+        answers: dict[Key, Tree] = {}
+        for plan in plans:
+            request = plan.message if isinstance(plan.message, Request) else None
+            if request is None:
+                if plan.forwards:
+                    await self._relay.deliver(turn, plan)
+            elif plan.refusal is not None:
+                answers[typed(request.id)] = plan.refusal.body
+            else:
+                collected = Collected()
+                plan.outcome = await self._relay.forward(turn, plan, collected)
+                answers[typed(request.id)] = collected.answer.message
+        merged = merge(batch, answers)
+        if merged:
+            await turn.responder.json(200, merged)
+        else:
+            await turn.responder.empty(202)
+
+    async def _delete(self, turn: Turn) -> None:
+        """The end of a legacy session, by its owner."""
+        place_ending(turn, self._relay.sessions, self._clock.monotonic_s())
+        await self._accounting.recorder.intent(turn.trail)
+        await self._relay.end_session(turn)
+
+
+async def _respond(turn: Turn, refusal: Refusal) -> None:
+    answer = Answer.of(refusal)
+    await turn.responder.json(answer.status, answer.data, answer.headers)
+
+
+__all__ = ["ToolTraffic", "ToolTrafficPolicy"]
