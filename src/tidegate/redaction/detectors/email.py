@@ -1,0 +1,41 @@
+"""Is this an e-mail address?
+
+Lives here: addresses as people write them, up to the sizes of RFC 5321 (64 + 1 + 255). Does not
+live here: quoted local parts, international addresses, addresses in words.
+"""
+
+import re
+from collections.abc import Iterator
+
+from tidegate.redaction.hits import DOTTED, Hit
+from tidegate.redaction.spans import EMAIL
+
+_LOCAL_MAX = 64
+_LOCAL_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'~-"
+_NOT_FIRST = ".%+'~-"
+_AT = re.compile(r"@|%40")
+# Possessive repeats: a label is never split in another way, so time stays linear.
+_DOMAIN = re.compile(r"(?:[A-Za-z0-9\-]++\.)+[A-Za-z][A-Za-z0-9\-]*[A-Za-z0-9]")
+_VERSION = re.compile(r"[0-9]+\.[0-9]+\.")
+
+
+class Email:
+    """Local part, `@` or `%40`, domain with at least one dot and a top level of letters."""
+
+    family = "email"
+    anchors = (("@", ""), ("%", "40"))
+
+    def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
+        """See `Detector`."""
+        floor = start
+        for at in _AT.finditer(text, start, end):
+            before = text[max(floor, at.start() - _LOCAL_MAX) : at.start()]
+            local = before[len(before.rstrip(_LOCAL_CHARS)) :].lstrip(_NOT_FIRST)
+            if not local or local == "git":  # git@host:path names a repository, not a person
+                continue
+            domain = _DOMAIN.match(text, at.end(), end)
+            if domain is None or _VERSION.match(text, at.end(), end):
+                continue
+            head = at.start() - len(local)
+            floor = domain.end()
+            yield Hit(head, domain.end(), self.family, "email", EMAIL, DOTTED)

@@ -1,0 +1,204 @@
+"""Is this chain of digit groups a payment card or a social security number?
+
+Lives here: groups of digits joined by one space, hyphen, dot or line end, with their checks
+(network ranges, Luhn, ranges that were never issued). Does not live here: IBAN (modes), phone
+numbers. A group is never taken apart, so nothing is found inside a longer run of digits.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+
+from tidegate.redaction.hits import Hit
+from tidegate.redaction.spans import CARD, SSN
+
+# Nine digits with at most one joiner between two of them: less is neither card nor SSN.
+_NINE_DIGITS = ("0-9", r"(?:[ .\n\-]?[0-9]){8}")
+_CHAIN = re.compile(r"[0-9]+(?:[ .\n\-][0-9]+)*")
+_GROUP = re.compile(r"[0-9]+")
+_UUID = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
+_UUID_SIZE = 36
+_SSN_CUE = re.compile(r"(?i:\bssn\b|social[ \-]security)[^0-9\n]{0,32}$")
+_SSN_CUE_REACH = 56
+
+_DIGITS = frozenset("0123456789")
+_WORD = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
+_JOINERS = frozenset(" .-\n")
+
+Groups = Sequence[tuple[int, int]]
+
+
+def luhn(digits: str) -> bool:
+    """The check digit of ISO/IEC 7812 is right."""
+    total = 0
+    for place, char in enumerate(reversed(digits)):
+        value = ord(char) - 48
+        if place % 2:
+            value = value * 2 - 9 if value > 4 else value * 2
+        total += value
+    return total % 10 == 0
+
+
+# First and last prefix, lengths. Source: the networks' published issuer ranges.
+_NETWORKS = (
+    ("4", "4", range(13, 20)),
+    ("51", "55", range(16, 17)),
+    ("2221", "2720", range(16, 17)),
+    ("34", "34", range(15, 16)),
+    ("37", "37", range(15, 16)),
+    ("6011", "6011", range(16, 20)),
+    ("644", "659", range(16, 20)),
+    ("62", "62", range(16, 20)),
+    ("60", "60", range(16, 17)),
+    ("81", "82", range(16, 17)),
+    ("3528", "3589", range(16, 20)),
+    ("300", "305", range(14, 20)),
+    ("309", "309", range(14, 20)),
+    ("36", "36", range(14, 20)),
+    ("38", "39", range(14, 20)),
+    ("2200", "2204", range(16, 20)),
+    ("50", "50", range(13, 20)),
+    ("56", "58", range(13, 20)),
+    ("63", "63", range(13, 20)),
+    ("67", "67", range(13, 20)),
+)
+
+
+def in_network(digits: str) -> bool:
+    """A payment network issues numbers with this prefix and length."""
+    size = len(digits)
+    return any(
+        size in sizes and low <= digits[: len(low)] <= high for low, high, sizes in _NETWORKS
+    )
+
+
+def issued_ssn(area: str, group: str, serial: str) -> bool:
+    """The Social Security Administration may have issued this number."""
+    return (
+        area not in {"000", "666"} and not area.startswith("9") and group != "00"
+    ) and serial != "0000"
+
+
+def _chains(text: str, start: int, end: int) -> Iterator[list[tuple[int, int]]]:
+    for chain in _CHAIN.finditer(text, start, end):
+        if chain.end() - chain.start() >= 9:
+            yield [found.span() for found in _GROUP.finditer(text, *chain.span())]
+
+
+def _starts_free(text: str, start: int) -> bool:
+    """No letter or digit touches the number on its left, and it is no decimal fraction."""
+    before = text[max(0, start - 2) : start]
+    if before[-1:] == ".":
+        return before[:-1] not in _DIGITS
+    return before[-1:] not in _WORD
+
+
+def _ends_free(text: str, stop: int, end: int) -> bool:
+    """No letter touches the number on its right, and no fraction follows."""
+    after = text[stop : min(stop + 2, end)]
+    if after[:1] == ".":
+        return after[1:] not in _DIGITS
+    return after[:1] not in _WORD
+
+
+class SocialSecurity:
+    """`123-45-6789`, `123 45 6789`, and nine bare digits after a cue such as "SSN"."""
+
+    family = "ssn"
+    anchors = (_NINE_DIGITS,)
+
+    def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
+        """See `Detector`."""
+        for groups in _chains(text, start, end):
+            for place, (head, stop) in enumerate(groups):
+                if stop - head == 9 and self._cued(text, head, stop, end):
+                    yield Hit(head, stop, self.family, "ssn_context", SSN)
+                elif stop - head == 3 and self._fits(text, groups[place : place + 3], end):
+                    yield Hit(head, groups[place + 2][1], self.family, "ssn", SSN)
+
+    def _fits(self, text: str, groups: Groups, end: int) -> bool:
+        if [stop - head for head, stop in groups] != [3, 2, 4]:
+            return False
+        (first, first_stop), (second, second_stop), (third, stop) = groups
+        joiners = text[first_stop] + text[second_stop]
+        if joiners.strip(" -"):
+            return False
+        # A hyphen that goes on to more digits makes it part of a longer number.
+        before, after = text[max(0, first - 2) : first], text[stop : min(stop + 2, end)]
+        if before[1:] == "-" and before[:1] in _DIGITS:
+            return False
+        if after[:1] == "-" and after[1:] in _DIGITS:
+            return False
+        return (
+            _starts_free(text, first)
+            and _ends_free(text, stop, end)
+            and issued_ssn(text[first:first_stop], text[second:second_stop], text[third:stop])
+        )
+
+    def _cued(self, text: str, head: int, stop: int, end: int) -> bool:
+        number = text[head:stop]
+        return (
+            _starts_free(text, head)
+            and _ends_free(text, stop, end)
+            and issued_ssn(number[:3], number[3:5], number[5:])
+            and _SSN_CUE.search(text, max(0, head - _SSN_CUE_REACH), head) is not None
+        )
+
+
+class Cards:
+    """13 to 19 digits of a known network with a right check digit."""
+
+    family = "card"
+    anchors = (_NINE_DIGITS,)
+
+    def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
+        """See `Detector`."""
+        uuids: list[tuple[int, int]] | None = None
+        for groups in _chains(text, start, end):
+            passed = 0
+            for place, (head, _) in enumerate(groups):
+                if place < passed or not _starts_free(text, head):
+                    continue
+                size = self._longest(text, groups[place : place + 19], end)
+                if size == 0:
+                    continue
+                stop = groups[place + size - 1][1]
+                if uuids is None:
+                    low = max(0, start - _UUID_SIZE)
+                    uuids = [found.span() for found in _UUID.finditer(text, low, end)]
+                if any(low < stop and head < high for low, high in uuids):
+                    continue
+                passed = place + size
+                yield Hit(head, stop, self.family, "card", CARD)
+
+    def _longest(self, text: str, groups: Groups, end: int) -> int:
+        """How many of `groups`, from the first on, are a card; 0 if none."""
+        best, digits = 0, ""
+        for size, (head, stop) in enumerate(groups, 1):
+            digits += text[head:stop]
+            if len(digits) > 19:
+                break
+            if (
+                len(digits) >= 13
+                and in_network(digits)
+                and _ends_free(text, stop, end)
+                and self._grouped(text, groups[:size], end)
+                and luhn(digits)
+            ):
+                best = size
+        return best
+
+    def _grouped(self, text: str, groups: Groups, end: int) -> bool:
+        """The groups look like one number, not like a row of a table."""
+        sizes = [stop - head for head, stop in groups]
+        first, last = groups[0][0], groups[-1][1]
+        if "\n" in text[first:last]:
+            return sizes[:-1] == [4] * (len(sizes) - 1)
+        if min(sizes[:-1], default=4) >= 3:
+            return len(sizes) <= 6
+        if set(sizes) not in ({1}, {2}, {1, 2}) or sizes[-1] > sizes[0]:
+            return False
+        # Spelled digit by digit or in pairs: only if no further group follows or precedes.
+        before, after = text[max(0, first - 2) : first], text[last : min(last + 2, end)]
+        return not (before[:1] in _DIGITS and before[1:] in _JOINERS) and not (
+            after[:1] in _JOINERS and after[1:] in _DIGITS
+        )

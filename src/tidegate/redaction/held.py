@@ -1,0 +1,131 @@
+"""Which text has arrived but not yet left, and how does the folded view map to it?
+
+Lives here: the folded buffer (some context that already left, then the held text), the original
+held text where it differs, and the translation of indices. Does not live here: any decision.
+"""
+
+from bisect import bisect_left
+
+from tidegate.redaction.folding import fold, kept_places
+
+CONTEXT = 128
+_TRIM_ABOVE = 512
+
+
+class HeldText:
+    """Held text from `at` on in `text` (folded); `taken` counts original characters that left.
+
+    Invisible characters belong to what follows them, except inside a value, which takes them
+    along. Indices are positions in the folded `text`.
+    """
+
+    __slots__ = ("at", "taken", "text", "_origin", "_places", "_raw", "_raw_at")
+
+    def __init__(self, lead: str = "") -> None:
+        self.text = lead
+        self.at = len(lead)
+        self.taken = 0
+        self._raw: str | None = None
+        self._raw_at = 0
+        self._places: list[int] | None = None
+        self._origin = 0
+
+    @property
+    def same(self) -> bool:
+        """The held text is its own folded view."""
+        return self._raw is None
+
+    @property
+    def size(self) -> int:
+        """Original characters held."""
+        if self._raw is None:
+            return len(self.text) - self.at
+        return len(self._raw) - self._raw_at
+
+    def append(self, text: str) -> None:
+        """Add what arrived."""
+        folded = fold(text)
+        if self._raw is None and folded == text:
+            self.text += text
+            return
+        if self._raw is None:
+            self._raw, self._raw_at = self.text[self.at :], 0
+        if self._places is None and len(folded) != len(text):
+            self._origin = self.at
+            self._places = list(range(self._raw_at, len(self._raw)))
+        if self._places is not None:
+            base = len(self._raw)
+            self._places.extend(base + place for place in kept_places(text))
+        self._raw += text
+        self.text += folded
+
+    def span(self, end: int) -> int:
+        """How many original characters lie between `at` and the end of the one before `end`."""
+        return self._raw_end(end) - self._raw_at if self._raw is not None else end - self.at
+
+    def index_after(self, chars: int) -> int:
+        """The index of the first character beyond the first `chars` original ones."""
+        if self._places is None:
+            return min(self.at + chars, len(self.text))
+        lowest = self.at - self._origin
+        return self._origin + bisect_left(self._places, self._raw_at + chars, lowest)
+
+    def take(self, end: int) -> str:
+        """Remove and return the original text before index `end`."""
+        return self._cut(end, self._raw_end(end))
+
+    def take_before(self, start: int) -> str:
+        """Like `take`, with the invisible characters in front of the one at `start`."""
+        return self._cut(start, self._raw_start(start))
+
+    def take_chars(self, chars: int) -> str:
+        """Remove and return the first `chars` original characters."""
+        return self._cut(self.index_after(chars), self._raw_at + chars)
+
+    def settle(self) -> int:
+        """Drop what no detector can need any more; returns by how much indices moved left."""
+        if self._raw is not None:
+            self._forget_raw()
+        if self.at <= _TRIM_ABOVE:
+            return 0
+        shift = self.at - CONTEXT
+        self.text = self.text[shift:]
+        self.at = CONTEXT
+        self._origin -= shift
+        return shift
+
+    def _cut(self, end: int, raw_end: int) -> str:
+        if self._raw is None:
+            piece = self.text[self.at : end]
+        else:
+            piece = self._raw[self._raw_at : raw_end]
+            self._raw_at = raw_end
+        self.at = end
+        self.taken += len(piece)
+        return piece
+
+    def _raw_start(self, index: int) -> int:
+        if self._places is None:
+            return self._raw_at + index - self.at
+        if index == len(self.text):
+            return len(self._raw or "")
+        return self._places[index - self._origin]
+
+    def _raw_end(self, index: int) -> int:
+        if self._places is None:
+            return self._raw_at + index - self.at
+        if index == self.at:
+            return self._raw_at
+        return self._places[index - 1 - self._origin] + 1
+
+    def _forget_raw(self) -> None:
+        rest = (self._raw or "")[self._raw_at :]
+        if rest == self.text[self.at :]:
+            self._raw = self._places = None
+            self._raw_at = 0
+            return
+        if self._places is not None:
+            lowest = self.at - self._origin
+            self._places = [place - self._raw_at for place in self._places[lowest:]]
+            self._origin = self.at
+        self._raw, self._raw_at = rest, 0

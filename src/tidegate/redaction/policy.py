@@ -1,0 +1,94 @@
+"""Which detectors look at a text, and what happens to what they find?
+
+Lives here: presets, actions per detector family, values that are never masked. Does not live
+here: configuration files (config), the compiled form (program), the walk over the text (stream).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Self
+
+from tidegate.redaction.program import Program
+from tidegate.redaction.spans import Action, Redacted
+from tidegate.redaction.stream import Redactor
+
+FAMILIES = (
+    "email",
+    "ssn",
+    "card",
+    "iban",
+    "key",
+    "jwt",
+    "private_key",
+    "url_credentials",
+    "authorization",
+    "keyword",
+)
+_PRESETS: dict[str, frozenset[str]] = {
+    "default": frozenset(FAMILIES),
+    "strict": frozenset(FAMILIES),
+    # Source code is full of addresses that are no secret: authors, packages, test data.
+    "code": frozenset(FAMILIES) - {"email"},
+}
+
+
+@dataclass(frozen=True)
+class RedactionPolicy:
+    """What to look for and what to do with it; immutable, shared by any number of redactors.
+
+    `actions` maps a family (see `FAMILIES`) to "mask", "block" or "report"; a family that is
+    missing is not looked for. `allow` holds literals and globs of values that stay. With
+    `strict_keywords` any word of four characters after `password:` and the like is a secret.
+    """
+
+    actions: Mapping[str, Action]
+    allow: tuple[str, ...] = ()
+    strict_keywords: bool = False
+    name: str = field(default="custom", compare=False)
+
+    @classmethod
+    def preset(cls, name: str = "default") -> Self:
+        """`default`, `strict` or `code`; ValueError for any other name."""
+        families = _PRESETS.get(name)
+        if families is None:
+            raise ValueError(f"no preset {name!r}; there are {', '.join(sorted(_PRESETS))}")
+        actions: dict[str, Action] = {family: "mask" for family in FAMILIES if family in families}
+        return cls(actions, strict_keywords=name == "strict", name=name)
+
+    def with_actions(self, actions: Mapping[str, Action | None]) -> Self:
+        """The same policy with other actions; None switches a family off.
+
+        ValueError for an unknown family or action.
+        """
+        merged = dict(self.actions)
+        for family, action in actions.items():
+            if family not in FAMILIES:
+                raise ValueError(f"no detector {family!r}; there are {', '.join(FAMILIES)}")
+            if action is None:
+                merged.pop(family, None)
+            elif action in {"mask", "block", "report"}:
+                merged[family] = action
+            else:
+                raise ValueError(f"no action {action!r}; there are mask, block, report")
+        return replace(self, actions=merged)
+
+    def with_allow(self, *values: str) -> Self:
+        """The same policy with more values that are never masked (literals or globs)."""
+        return replace(self, allow=(*self.allow, *values))
+
+    def reporting(self) -> Self:
+        """The same detectors, every action "report": finds and counts, changes nothing."""
+        return replace(self, actions=dict.fromkeys(self.actions, "report"))
+
+    def redact(self, text: str) -> Redacted:
+        """`text` as a whole: the same function as the stream. Raises BlockedContent."""
+        if self.program.clean(text):
+            return Redacted(text, ())
+        redactor = Redactor(self)
+        return Redacted(redactor.feed(text) + redactor.flush(), redactor.spans)
+
+    @cached_property
+    def program(self) -> Program:
+        """The compiled form, built at first use (about 20 ms the first time in a process)."""
+        return Program(self.actions, allow=self.allow, strict_keywords=self.strict_keywords)
