@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook \
         task1 task2-downstream task2-gateway task3-provider task3-gateway task4-providers task4-gateway \
-        bench proof lock clean
+        docs docs-check bench proof lock clean
 
 help:               ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -92,15 +92,20 @@ types: $(READY)
 contracts: $(READY)
 	@.venv/bin/lint-imports
 
-check: lint types contracts test    ## format, lint, types, import contracts, fast tests
+check: lint types contracts docs-check test    ## format, lint, types, import contracts, fast tests
 
 # The case files lie in tests/data/cases; known failures are listed beside them and may only shrink.
 casebook: $(READY)
 	@$(PY) -m tests.casebook $(sort $(wildcard tests/data/cases/*.jsonl))
 
 # pytest runs last, so that its summary closes the output.
-test-all: lint types contracts casebook     ## everything: static checks, case files, all tests
+test-all: lint types contracts docs-check casebook     ## everything: static checks, case files, all tests
 	@$(PYTEST) -n 2
+
+docs: $(READY)      ## write the reference pages from the code
+	@$(PY) docs/generate.py
+docs-check: $(READY)
+	@$(PY) docs/generate.py --check
 
 bench: $(READY)     ## measurements, as ratios within one run
 	@for script in bench/bench_*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done

@@ -15,7 +15,7 @@ from tidegate import __version__
 DONE, FAILED, USAGE, CONFIG_INVALID, DIFFERENT, INTERRUPTED = 0, 1, 2, 3, 4, 130
 
 # Name, home of the command, one line of help.
-_COMMANDS = {
+COMMANDS = {
     "serve": ("tidegate.cli.serve:serve", "Run the gateway; without a file, the demo world."),
     "demo": ("tidegate.cli.demo:demo", "Three scenes live, then stay up; or one part alone."),
     "check": ("tidegate.cli.check:check", "Validate the configuration, all errors at once."),
@@ -47,22 +47,22 @@ class _Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The commands of this release, in the order of the table."""
-        return list(_COMMANDS)
+        return list(COMMANDS)
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """The command, from its own module."""
         if cmd_name in _LATER:
             raise click.UsageError(f"'{cmd_name}' comes with a later release.")
-        if cmd_name not in _COMMANDS:
+        if cmd_name not in COMMANDS:
             return None
-        module, _, name = _COMMANDS[cmd_name][0].partition(":")
+        module, _, name = COMMANDS[cmd_name][0].partition(":")
         command = getattr(import_module(module), name)
         return command if isinstance(command, click.Command) else None
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """The list with its one-line helps, without importing any of them."""
         with formatter.section("Commands"):
-            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+            formatter.write_dl([(name, line) for name, (_, line) in COMMANDS.items()])
 
 
 @click.group(cls=_Commands, epilog=_EXAMPLE, context_settings={"max_content_width": 100})
@@ -98,4 +98,4 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-__all__ = ["main", "run"]
+__all__ = ["COMMANDS", "main", "run"]

@@ -1,0 +1,179 @@
+"""What do the reference pages say?
+
+Writes docs/reference/*.md from the code, so that they cannot differ from it; with --check it only
+tells which are stale. `make docs` and `make docs-check` run it.
+"""
+
+import sys
+from collections.abc import Iterator
+from enum import Enum
+from pathlib import Path
+from types import UnionType
+from typing import Annotated, Any, Literal, Union, get_args, get_origin
+
+from pydantic import BaseModel
+from pydantic_core import PydanticUndefined
+
+from tidegate import errors
+from tidegate.cli import COMMANDS
+from tidegate.config import Config
+
+FOLDER = Path(__file__).parent / "reference"
+NOTE = "<!-- Written by docs/generate.py from the code; change it there and run `make docs`. -->\n"
+
+
+def error_page() -> str:
+    """Every error a client of the model API can see."""
+    rows = ["| status | type | code | message |", "|---|---|---|---|"]
+    # Kinds without a code of their own only group others; a bug has the code of the root.
+    found = [kind for kind in _subclasses(errors.TidegateError) if "code" in vars(kind)]
+    found.append(errors.InternalError)
+    for kind in sorted(found, key=lambda kind: (_status(kind), kind.code)):
+        shown = kind.public_message
+        if "message" in vars(kind) and "public_message" not in vars(kind):
+            shown = "*built from our own names and numbers*"
+        rows.append(f"| {_status(kind)} | `{kind.type}` | `{kind.code}` | {shown} |")
+    return (
+        f"{NOTE}\n# Errors\n\n"
+        'Every refusal and failure of `/v1/...` has the body `{"error": {"type", "code", "message",'
+        ' "request_id"}}`, and `param` when one\nfield of the request is at fault. The request id is'
+        " also the header `x-request-id`; `tidegate explain` takes it.\n"
+        "`gateway.all_providers_failed` is 503 with Retry-After when every target was open or"
+        " cooling, 504 when the time was over.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+def configuration_page() -> str:
+    """Every key of the file, with its type, default and meaning."""
+    rows = ["| key | type | default | meaning |", "|---|---|---|---|"]
+    rows += [f"| {' | '.join(row)} |" for row in _keys(Config, "")]
+    return (
+        f"{NOTE}\n# Configuration\n\nEvery key is optional. `[]` marks the items of a list, `NAME` a"
+        " name of yours. [examples/full.yaml](../../examples/full.yaml) shows them in\nplace;"
+        " `tidegate check` says which of them this release does not obey yet.\n\n"
+        + "\n".join(rows)
+        + "\n"
+    )
+
+
+def command_page() -> str:
+    """Every command of this release."""
+    rows = ["| command | does |", "|---|---|"]
+    rows += [f"| `tidegate {name}` | {line} |" for name, (_, line) in COMMANDS.items()]
+    return (
+        f"{NOTE}\n# Commands\n\n`tidegate COMMAND --help` has the options and an example. Exit codes:"
+        " 0 done, 1 failed at run time, 2 usage,\n3 configuration invalid, 4 a check found a"
+        " difference, 130 interrupted.\n\n" + "\n".join(rows) + "\n"
+    )
+
+
+PAGES = {
+    "errors.md": error_page,
+    "configuration.md": configuration_page,
+    "commands.md": command_page,
+}
+
+
+def stale() -> list[str]:
+    """The pages that differ from what the code says."""
+    return [
+        name
+        for name, page in PAGES.items()
+        if not (FOLDER / name).exists() or (FOLDER / name).read_text() != page()
+    ]
+
+
+def _subclasses(kind: type[errors.TidegateError]) -> Iterator[type[errors.TidegateError]]:
+    for child in kind.__subclasses__():
+        yield child
+        yield from _subclasses(child)
+
+
+def _status(kind: type[errors.TidegateError]) -> int:
+    return 502 if kind is errors.AllProvidersFailed else kind.status
+
+
+def _keys(model: type[BaseModel], prefix: str) -> Iterator[tuple[str, str, str, str]]:
+    for name, field in model.model_fields.items():
+        path = f"{prefix}{field.alias or name}"
+        inner, mark = _section(field.annotation)
+        default = field.get_default(call_default_factory=True)
+        shown = "" if inner and not mark else _default(default)
+        text = (field.description or "").replace("|", "\\|")
+        yield f"`{path}`", _type(field.annotation), shown, text
+        if inner is not None and not _repeats(inner, prefix):
+            yield from _keys(inner, f"{path}{mark}.")
+
+
+def _repeats(model: type[BaseModel], prefix: str) -> bool:
+    """Overrides of redaction have the keys of `redaction`; listing them thrice helps nobody."""
+    return model.__name__ == "Redaction" and prefix != ""
+
+
+def _section(annotation: object) -> tuple[type[BaseModel] | None, str]:
+    """The model inside an annotation, and how an element of it is written."""
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return annotation, ""
+    origin = get_origin(annotation)
+    for part in get_args(annotation):
+        inner, mark = _section(part)
+        if inner is not None:
+            step = {tuple: "[]", dict: ".NAME"}.get(origin, "")  # type: ignore[call-overload]
+            return inner, step + mark
+    return None, ""
+
+
+def _type(annotation: Any) -> str:
+    origin, arguments = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        return _type(arguments[0])
+    if origin in (Union, UnionType):
+        return " or ".join(_type(part) for part in arguments)
+    if origin is Literal:
+        return " or ".join(f"`{value}`" for value in arguments)
+    if origin is tuple:
+        return f"list of {_type(arguments[0])}"
+    if origin is dict:
+        return f"mapping to {_type(arguments[1])}"
+    if annotation is type(None):
+        return "null"
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return "section"
+    words = {str: "text", int: "integer", float: "number", bool: "true or false"}
+    return words.get(annotation, "secret" if "Secret" in str(annotation) else str(annotation))
+
+
+def _default(value: object) -> str:
+    match value:
+        case _ if value is PydanticUndefined:
+            return "*required*"
+        case None:
+            return "null"
+        case bool():
+            return str(value).lower()
+        case Enum():
+            return f"`{value.value}`"
+        case () | []:
+            return "`[]`"
+        case tuple():
+            return f"`[{', '.join(str(part) for part in value)}]`"
+        case dict():
+            return "`{}`" if not value else "`" + str(value).replace("None", "null") + "`"
+        case _:
+            return f"`{value}`"
+
+
+def main() -> int:
+    """Write the pages, or with --check say which are stale."""
+    if "--check" in sys.argv[1:]:
+        for name in stale():
+            print(f"docs/reference/{name} is stale: run `make docs`", file=sys.stderr)
+        return 4 if stale() else 0
+    FOLDER.mkdir(exist_ok=True)
+    for name, page in PAGES.items():
+        (FOLDER / name).write_text(page())
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
