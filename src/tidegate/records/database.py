@@ -9,7 +9,7 @@ what an entry says (entries), who waits for it (store), the thread that calls th
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -140,15 +140,14 @@ class Database:
         self,
         drafts: Sequence[Draft],
         *,
-        opened: Iterable[OpenRequest] = (),
-        closed: Iterable[str] = (),
+        opened: Sequence[OpenRequest] = (),
+        closed: Sequence[str] = (),
     ) -> None:
-        """Add entries to our chain and note what is open, all or nothing; committed on return."""
+        """Add entries to our chain and note what is open, all or nothing; committed on return.
+
+        With nothing to add it still writes, and so tells whether the disk works.
+        """
         with _Transaction(self._connection):
-            # Touches the disk also when there is nothing to add, so that it tells whether it works.
-            self._connection.execute(
-                "UPDATE boots SET ended_ms = NULL WHERE boot = ?", (self.boot,)
-            )
             head = self._insert(drafts, self._head)
             self._connection.executemany(
                 "INSERT OR REPLACE INTO open_requests (boot, request_id, at_ms, state, body)"
@@ -159,6 +158,10 @@ class Database:
                 "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
                 [(self.boot, request_id) for request_id in closed],
             )
+            if not (drafts or opened or closed):
+                self._connection.execute(
+                    "UPDATE boots SET ended_ms = NULL WHERE boot = ?", (self.boot,)
+                )
         self._head = head
 
     def prune(self, *, older_than_ms: int, max_bytes: int, limit: int) -> bool:

@@ -36,7 +36,7 @@ _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.:-]{0,63}")
 _CLIENT_REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 # A key by its prefix, a number with separators, a long run of mixed letters and digits.
 _SECRET_SHAPE = re.compile(
-    r"^(?i:sk|pk|rk|tg|gh[a-z]|xox[a-z]|akia|asia|eyj|aiza|glpat|github_pat|bearer|basic)[-_A-Z0-9]"
+    r"^(?:(?i:sk)[-_]|gh[oprsu]_|github_pat_|glpat-|xox[a-z]-|A[KS]IA[0-9A-Z]|AIza|eyJ)"
     r"|(?:[0-9][_.:/-]?){11}"
     r"|[0-9]{3}-[0-9]{2}-[0-9]{4}"
     r"|(?=[A-Za-z]*[0-9][A-Za-z]*[0-9])[A-Za-z0-9]{16}"

@@ -82,7 +82,7 @@ class Recorder:
     def begin(self, trail: Trail) -> None:
         """Note that a request has begun, so that it is found lost if this process dies. Cheap."""
         trail.began_s = self._clock.monotonic_s()
-        if len(self._writer) < self._bound:
+        if self._has_room():
             self._writer.put(Waiting("begin", trail.snapshot(), self._now_ms()))
 
     async def intent(self, trail: Trail) -> None:
@@ -93,7 +93,7 @@ class Recorder:
         """
         if trail.overflow:
             raise StoreUnavailable("records: more steps than one entry holds", retry_after_s=None)
-        if self._stopped is None or self._stopped.done() or len(self._writer) >= self._bound:
+        if not self._has_room():
             raise StoreUnavailable("records: not writing")
         loop = asyncio.get_running_loop()
         committed: asyncio.Future[str] = loop.create_future()
@@ -118,9 +118,9 @@ class Recorder:
         if trail.ended:
             return
         trail.ended = True
-        if len(self._writer) >= self._bound and not trail.intended:
+        if not (self._has_room() or (trail.intended and self._is_running())):
             self._refused += 1
-            self._overflowed = True
+            self._overflowed = self._is_running()
             return
         snapshot = trail.snapshot(now_s=self._clock.monotonic_s())
         self._writer.put(Waiting("end", snapshot, self._now_ms()))
@@ -135,6 +135,12 @@ class Recorder:
                 await asyncio.shield(self._stopped)
         except TimeoutError:
             return  # a disk that hangs must not hang the shutdown; the thread is a daemon
+
+    def _is_running(self) -> bool:
+        return self._stopped is not None and not self._stopped.done()
+
+    def _has_room(self) -> bool:
+        return self._is_running() and len(self._writer) < self._bound
 
     def _now_ms(self) -> int:
         return int(self._clock.now_s() * 1000)

@@ -22,8 +22,9 @@ from tidegate.records.liveness import LifeLock, forget, is_running
 
 _FAILURES = (sqlite3.Error, OSError, UnknownSchema)
 _BATCH = 512
-_PRUNE_ROWS = 256
-_PRUNE_EVERY_ENTRIES = 1024
+# Twice a batch, or a busy gateway would write faster than it prunes.
+_PRUNE_ROWS = 2 * _BATCH
+_PRUNE_EVERY_ENTRIES = _BATCH
 _PRUNE_EVERY_S = 60.0
 _RETRY_S = 0.5
 
