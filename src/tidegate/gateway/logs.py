@@ -130,9 +130,10 @@ class AllowListFormatter(logging.Formatter):
         return _json(line) if self._as_json else _text(line)
 
     def _event(self, record: logging.LogRecord) -> str:
-        if _is_own(record.name) and isinstance(record.msg, str) and not record.args:
-            if _EVENT.fullmatch(record.msg):
-                return record.msg
+        if _is_own(record.name):
+            event = record.msg
+            if isinstance(event, str) and not record.args and _EVENT.fullmatch(event):
+                return event
             self.dropped_fields += 1
             return "unnamed"
         # Somebody else's sentence may quote a request; where it was said is all we repeat.
