@@ -1,0 +1,146 @@
+"""May this request reach this listener at all, and which other pages may read the answer?
+
+Pure decisions over Host and Origin: a page of a foreign site in a user's browser can send
+requests to a loopback listener (DNS rebinding), and must not get past here. Lives here: that,
+and the CORS headers. Does not live here: who the caller is (identity), the sockets (server).
+"""
+
+import ipaddress
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from tidegate.errors import Forbidden, Misdirected, TidegateError
+from tidegate.gateway.respond import Header
+
+_ALLOWED_METHODS = b"GET, POST, DELETE"
+_EXPOSED = (
+    b"x-request-id, x-tidegate-provider, x-tidegate-attempts, x-tidegate-limiter, retry-after, "
+    b"retry-after-ms, x-should-retry, x-ratelimit-limit-requests, x-ratelimit-remaining-requests, "
+    b"x-ratelimit-reset-requests, x-ratelimit-limit-tokens, x-ratelimit-remaining-tokens, "
+    b"x-ratelimit-reset-tokens, mcp-session-id, www-authenticate"
+)
+_PREFLIGHT_AGE_S = b"600"
+_TOKEN = frozenset(
+    b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~, "
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Admitted:
+    """The request may go on; `headers` belong on its answer, whatever that is.
+
+    `preflight` says that the request is a CORS question, and those headers are its answer.
+    """
+
+    headers: tuple[Header, ...] = ()
+    preflight: bool = False
+
+
+class Exposure:
+    """The rules of one listener.
+
+    On a loopback listener only loopback names and addresses are a valid Host (any port), unless
+    `allowed_hosts` names more. Elsewhere `allowed_hosts` decides; empty means any. An Origin is
+    valid if it is the listener's own (the same host and port as Host) or in `allowed_origins`;
+    no Origin at all is no browser. Host names are compared without case and without the port.
+    """
+
+    def __init__(
+        self,
+        *,
+        loopback: bool,
+        allowed_hosts: Collection[str] = (),
+        allowed_origins: Collection[str] = (),
+    ) -> None:
+        self._loopback = loopback
+        self._hosts = frozenset(_name(host.lower()) for host in allowed_hosts)
+        self._origins = frozenset(origin.lower() for origin in allowed_origins)
+
+    def judge(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> Admitted:
+        """Raises Misdirected (421) for a foreign Host, Forbidden (403) for a foreign Origin."""
+        hosts: list[str] = []
+        origins: list[str] = []
+        asked = b""
+        is_question = False
+        for name, value in headers:
+            if name == b"host":
+                hosts.append(value.decode("latin-1").strip().lower())
+            elif name == b"origin":
+                origins.append(value.decode("latin-1").strip().lower())
+            elif name == b"access-control-request-method":
+                is_question = True
+            elif name == b"access-control-request-headers":
+                asked = value
+        if len(hosts) != 1 or not self._is_our_host(hosts[0]):
+            raise Misdirected
+        if not origins:
+            return Admitted()
+        if len(origins) != 1 or not self._is_allowed_origin(origins[0], hosts[0]):
+            raise Forbidden("origin")
+        allowed = _allow(origins[0])
+        if method == "OPTIONS" and is_question:
+            return Admitted(allowed + _preflight(asked), preflight=True)
+        return Admitted((*allowed, (b"access-control-expose-headers", _EXPOSED)))
+
+    def refusal(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> TidegateError | None:
+        """`judge` as a value: the error, or None."""
+        try:
+            self.judge(method, headers)
+        except TidegateError as error:
+            return error
+        return None
+
+    def _is_our_host(self, host: str) -> bool:
+        name = _name(host)
+        if name in self._hosts:
+            return True
+        if self._loopback:
+            return is_loopback_name(name)
+        return not self._hosts and bool(name)
+
+    def _is_allowed_origin(self, origin: str, host: str) -> bool:
+        if origin in self._origins:
+            return True
+        return origin in (f"http://{host}", f"https://{host}")
+
+
+def is_loopback_name(name: str) -> bool:
+    """Whether `name` (no port, lower case, IPv6 without brackets) can only be this machine."""
+    if name == "localhost" or name.endswith(".localhost"):
+        return True  # RFC 6761 section 6.3: resolvers must answer loopback
+    try:
+        return ipaddress.ip_address(name).is_loopback
+    except ValueError:
+        return False
+
+
+def _name(host: str) -> str:
+    """The host of `host[:port]`; "" if it is not of that form."""
+    if host.startswith("["):
+        inside, bracket, port = host[1:].partition("]")
+        return inside if bracket and _is_port(port) else ""
+    name, colon, port = host.partition(":")
+    if colon and ":" in port:
+        return host  # a bare IPv6 address, as a configuration may write it
+    return name if _is_port(colon + port) else ""
+
+
+def _is_port(text: str) -> bool:
+    return text == "" or (text[0] == ":" and text[1:].isascii() and text[1:].isdigit())
+
+
+def _allow(origin: str) -> tuple[Header, ...]:
+    return (
+        (b"access-control-allow-origin", origin.encode("latin-1")),
+        (b"vary", b"Origin"),
+    )
+
+
+def _preflight(asked: bytes) -> tuple[Header, ...]:
+    headers: list[Header] = [
+        (b"access-control-allow-methods", _ALLOWED_METHODS),
+        (b"access-control-max-age", _PREFLIGHT_AGE_S),
+    ]
+    if asked and _TOKEN.issuperset(asked):
+        headers.append((b"access-control-allow-headers", asked))
+    return tuple(headers)
