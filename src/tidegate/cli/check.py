@@ -10,13 +10,13 @@ from pathlib import Path
 
 import click
 
+from tidegate.cli import configuration
 from tidegate.config import (
     Config,
     ConfigInvalid,
     NotInEffect,
     Problem,
     exposure_problems,
-    find_config,
     load_config,
 )
 
@@ -34,7 +34,7 @@ def check(path: Path | None, *, show: bool, as_json: bool) -> None:
     order; without any of them it reports on the demo world. Exit code 3: `serve` would refuse.
     """
     try:
-        config = load_config(find_config(path, os.environ), os.environ)
+        config = load_config(configuration.find(path), os.environ)
     except ConfigInvalid as invalid:
         _print_problems(invalid.problems, as_json=as_json)
         raise click.exceptions.Exit(_INVALID) from None
@@ -65,8 +65,7 @@ def _print_problems(problems: tuple[Problem, ...], *, as_json: bool) -> None:
         click.echo(json.dumps(report, indent=2, ensure_ascii=False))
         return
     for problem in problems:
-        click.echo(str(problem))
-    click.echo(f"{len(problems)} problem{'s' if len(problems) > 1 else ''} found.")
+        click.echo(str(problem), err=True)
 
 
 def _print_text(config: Config, exposed: tuple[Problem, ...], *, show: bool) -> None:

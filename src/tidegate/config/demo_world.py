@@ -82,6 +82,8 @@ def _providers(ports: DemoPorts) -> dict[str, Tree]:
 def _routes() -> Tree:
     # No rest after 429, so that flipping the primary shows at once and in both directions.
     cooling: Tree = {"on_429_s": 0.0}
+    # Only failures in a row count: who tries out one failure after the other mixes them.
+    breaker: Tree = {"consecutive": 5, "min_results": 100}
     return (
         {
             "name": "leaky",
@@ -95,6 +97,7 @@ def _routes() -> Tree:
             "candidates": ({"provider": "primary"}, {"provider": "backup"}),
             "deadlines": {"first_token_s": 3.0},
             "cooling": cooling,
+            "breaker": breaker,
         },
     )
 

@@ -30,11 +30,16 @@ MOST_PROBLEMS = 200
 
 @dataclass(frozen=True, slots=True)
 class Document:
-    """A text as plain values. `ambiguous` holds words that YAML readers disagree about."""
+    """A text as plain values.
+
+    `ambiguous` holds words that YAML readers disagree about, `refused` the places of aliases
+    and tags: what stands there is not what was meant.
+    """
 
     tree: dict[str, Tree] = field(default_factory=dict)
     places: Places = field(default_factory=Places)
     ambiguous: dict[Path, Ambiguity] = field(default_factory=dict)
+    refused: frozenset[Path] = frozenset()
     problems: tuple[Problem, ...] = ()
 
 
@@ -90,6 +95,7 @@ class _Reader:
         self._keys: dict[Path, Mark] = {}
         self._values: dict[Path, Mark] = {}
         self._ambiguous: dict[Path, Ambiguity] = {}
+        self._refused: set[Path] = set()
         self.problems: list[Problem] = []
 
     def read(self) -> Document:
@@ -104,7 +110,8 @@ class _Reader:
         if isinstance(event, yaml.DocumentStartEvent):
             self._add(event, (), "a second YAML document begins here", "keep one document a file")
         places = Places(self._keys, self._values)
-        return Document(tree, places, self._ambiguous, tuple(self.problems))
+        refused = frozenset(self._refused)
+        return Document(tree, places, self._ambiguous, refused, tuple(self.problems))
 
     def _top(self, event: yaml.Event) -> dict[str, Tree]:
         tree = self._node(event, (), 0)
@@ -125,12 +132,14 @@ class _Reader:
         self._values[path] = _mark(event)
         if isinstance(event, yaml.AliasEvent):
             self._add(event, path, f"`*{event.anchor}` repeats another part", _ALIAS_RIGHT)
+            self._refused.add(path)
             return None
         if isinstance(event, yaml.NodeEvent) and event.anchor:
             self._add(event, path, f"`&{event.anchor}` marks a part for repetition", _ALIAS_RIGHT)
         if (tag := getattr(event, "tag", None)) not in (None, "!"):
             wrong = f"the tag {quoted(_short_tag(str(tag)))} is not understood"
             self._add(event, path, wrong, "remove it; put text that looks like a number in quotes")
+            self._refused.add(path)
         if isinstance(event, yaml.MappingStartEvent):
             return self._mapping(path, depth)
         if isinstance(event, yaml.SequenceStartEvent):

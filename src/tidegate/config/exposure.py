@@ -7,6 +7,7 @@ anonymous principal, an unprotected admin listener. Does not live here: literal 
 
 import hashlib
 
+from tidegate.config.checks.effect import anthropic_providers, redis_store
 from tidegate.config.demo_world import DEMO_TOKENS
 from tidegate.config.errors import Problem
 from tidegate.config.models import Config
@@ -23,7 +24,7 @@ def exposure_problems(config: Config) -> tuple[Problem, ...]:
         found.extend(
             (
                 ("identity", "keys", index),
-                f"a published demo key opens the listener on {host}",
+                "everybody knows this demo key, and the listener is not on loopback",
                 "replace it by a key of your own, or listen on 127.0.0.1",
             )
             for index, key in enumerate(config.identity.keys)
@@ -33,7 +34,7 @@ def exposure_problems(config: Config) -> tuple[Problem, ...]:
             found.append(
                 (
                     ("identity", "anonymous"),
-                    f"anyone who reaches {host} may call without a key",
+                    "anybody on the network may call without a key",
                     "set `anonymous: null`, or listen on 127.0.0.1",
                 )
             )
@@ -41,11 +42,28 @@ def exposure_problems(config: Config) -> tuple[Problem, ...]:
         found.append(
             (
                 ("server", "admin", "host"),
-                f"the admin listener on {admin.host} has no token",
+                "the admin listener is not on loopback and has no token",
                 "set `server.admin.token`, or keep it on 127.0.0.1",
             )
         )
     return tuple(_problem(config, path, wrong, right) for path, wrong, right in found)
+
+
+def serving_problems(config: Config) -> tuple[Problem, ...]:
+    """Every reason for `serve` to refuse a valid configuration.
+
+    What exposure_problems finds, and keys that this release cannot obey and must not replace by
+    something weaker.
+    """
+    unable = [
+        _problem(config, path, "this release has no such store", "write sqlite:///PATH")
+        for path in redis_store(config)
+    ]
+    unable += [
+        _problem(config, path, "this release does not speak it", "name an endpoint for openai")
+        for path in anthropic_providers(config)
+    ]
+    return (*exposure_problems(config), *unable)
 
 
 def _problem(config: Config, path: Path, wrong: str, right: str) -> Problem:

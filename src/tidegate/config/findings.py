@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from tidegate.config.errors import NotInEffect, Problem
-from tidegate.config.places import Path, Places, spell
+from tidegate.config.places import Path, Places, quoted, spell
 
 
 @dataclass(slots=True)
@@ -23,17 +23,21 @@ class Findings:
     broken: set[Path] = field(default_factory=set)
     # Values with `${env:}` or `${file:}` in them, as written.
     references: dict[Path, str] = field(default_factory=dict)
+    # What such a value would look like in a message -> what is shown there instead.
+    hidden: dict[str, str] = field(default_factory=dict)
     # Values that no line of the file holds, and what gave them ("--port", an environment name).
     outside: dict[Path, str] = field(default_factory=dict)
+    # Parts that follow from others; what is wrong with them is wrong with those.
+    implied: set[Path] = field(default_factory=set)
 
     def error(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> None:
         """Report a mistake at `path`, unless something there is already known to be broken."""
-        if not self.inside_broken(path):
+        if not self.inside_broken(path) and path[:1] not in self.implied:
             self.problems.append(self.problem(path, wrong, right, at_key=at_key))
 
     def warn(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> None:
         """Report something that is allowed but probably not meant."""
-        if not self.inside_broken(path):
+        if not self.inside_broken(path) and path[:1] not in self.implied:
             self.warnings.append(self.problem(path, wrong, right, at_key=at_key))
 
     def not_in_effect(self, path: Path, now: str, *, weakens: bool) -> None:
@@ -45,10 +49,23 @@ class Findings:
 
     def problem(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> Problem:
         """A finding placed at the value of `path`, or at its key."""
+        wrong, right = self._without_values(wrong), self._without_values(right)
         if path in self.outside:
             return Problem(self.outside[path], 0, 0, spell(path), wrong, right)
         mark = self.places.of_key(path) if at_key else self.places.of_value(path)
         return Problem(self.file, mark.line, mark.col, spell(path), wrong, right)
+
+    def follow(self, path: Path, written: str, value: str) -> None:
+        """Remember that `value` stands at `path` although the file says `written`."""
+        self.references[path] = written
+        for mark in ("'", '"'):
+            self.hidden[quoted(value, mark=mark)] = quoted(written, mark=mark)
+
+    def _without_values(self, words: str) -> str:
+        """Words with every value that came by reference replaced by that reference."""
+        for value, written in self.hidden.items():
+            words = words.replace(value, written)
+        return words
 
     def inside_broken(self, path: Path) -> bool:
         """Whether `path` or something around it is already known to be broken."""

@@ -40,15 +40,24 @@ class Kind:
         return plain is SecretStr
 
     @property
+    def text(self) -> bool:
+        """Whether any text is wanted, a secret one included."""
+        return bare(self.annotation) in (str, SecretStr)
+
+    @property
     def seconds(self) -> bool:
         """Whether the number is a time; the key says so by its ending."""
         return self.key.endswith("_s")
 
     @property
     def example(self) -> str | None:
-        """A value that would fit, where the model gives one."""
-        examples = self.field.examples if self.field is not None else None
-        return str(examples[0]) if examples else None
+        """A text that would fit, where the model gives one."""
+        if self.field is None:
+            return None
+        if self.field.examples:
+            return str(self.field.examples[0])
+        default: object = self.field.default
+        return default if isinstance(default, str) else None
 
     def takes_word(self, word: str) -> bool:
         """Whether `word` is one of the few words that fit here."""

@@ -7,7 +7,7 @@ live here: the shape (models), the single checks (checks), conversion for the fl
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 
 from tidegate.config.checks import check
@@ -32,6 +32,7 @@ class Overrides:
     host: str | None = None
     port: int | None = None
     workers: int | None = None
+    admin_port: int | None = None
 
 
 def find_config(
@@ -99,15 +100,17 @@ def _load(
     findings = Findings(file, document.places, problems=list(document.problems))
     if document.problems and not document.tree:
         raise ConfigInvalid(findings.problems)
+    findings.broken.update(document.refused)
     followed = follow(document.tree, environ, folder)
-    findings.references.update(followed.written)
+    for place, (written, value) in followed.written.items():
+        findings.follow(place, written, value)
     for fault, words in followed.faults.items():
         findings.error(fault, *words)
         findings.broken.add(fault)
-    draft = _Draft(_mapping(followed.tree), findings.outside)
+    draft = _Draft(_mapping(followed.tree), findings)
     draft.complete(demo_ports or DemoPorts())
     draft.override(overrides or Overrides())
-    draft.obey(environ, findings)
+    draft.obey(environ)
     config = validate(draft.tree, findings, document.ambiguous)
     check(config, findings)
     if findings.problems:
@@ -135,10 +138,10 @@ def _mapping(tree: Tree) -> dict[str, Tree]:
 
 @dataclass(slots=True)
 class _Draft:
-    """The tree on its way from the file to the model. `outside` says what is not from the file."""
+    """The tree on its way from the file to the model; the findings learn what is not of it."""
 
     tree: dict[str, Tree]
-    outside: dict[Path, str] = field(default_factory=dict)
+    findings: Findings
 
     def complete(self, ports: DemoPorts) -> None:
         """Add what the file leaves out: the demo world, or the route over all providers."""
@@ -148,16 +151,19 @@ class _Draft:
         if self.tree.get("routes") is None and isinstance(providers, dict) and providers:
             candidates: Tree = tuple({"provider": name} for name in providers)
             self.tree = {**self.tree, "routes": ({"name": "default", "candidates": candidates},)}
-            self.outside[_ROUTES] = "default: all providers in order"
+            self.findings.outside[_ROUTES] = "default: all providers in order"
+            self.findings.implied.add(_ROUTES)
 
     def override(self, given: Overrides) -> None:
         """Put the values of the command line in place of the file's."""
         for key in ("host", "port", "workers"):
             value: str | int | None = getattr(given, key)
             if value is not None:
-                self._put("server", key, value, f"--{key}")
+                self._put(("server", key), value, f"--{key}")
+        if given.admin_port is not None:
+            self._put(("server", "admin", "port"), given.admin_port, "--admin-port")
 
-    def obey(self, environ: Mapping[str, str], findings: Findings) -> None:
+    def obey(self, environ: Mapping[str, str]) -> None:
         """Apply the two variables that change the configuration itself.
 
         HIDE_ADMIN_TOOLS=1 raises `mcp.hide_denied` from off to list; it never lowers `full`.
@@ -165,19 +171,32 @@ class _Draft:
         """
         hide = environ.get("HIDE_ADMIN_TOOLS", "")
         if hide not in ("", "0", "1"):
-            findings.outside[_HIDE] = "environment"
-            findings.error(_HIDE, "HIDE_ADMIN_TOOLS is neither 0 nor 1", "write HIDE_ADMIN_TOOLS=1")
+            self.findings.outside[_HIDE] = "environment"
+            self.findings.error(
+                _HIDE, "HIDE_ADMIN_TOOLS is neither 0 nor 1", "write HIDE_ADMIN_TOOLS=1"
+            )
         mcp = self.tree.get("mcp")
         if hide == "1" and isinstance(mcp, dict) and mcp.get("hide_denied") == "off":
-            self._put("mcp", "hide_denied", "list", "HIDE_ADMIN_TOOLS")
+            self._put(_HIDE, "list", "HIDE_ADMIN_TOOLS")
         if form := environ.get("TIDEGATE_LOG"):
-            self._put("telemetry", "log", form, "TIDEGATE_LOG")
+            self._put(("telemetry", "log"), form, "TIDEGATE_LOG")
 
-    def _put(self, section: str, key: str, value: Tree, origin: str) -> None:
-        inner = self.tree.get(section)
-        if inner is None or isinstance(inner, dict):
-            self.tree = {**self.tree, section: {**(inner or {}), key: value}}
-            self.outside[(section, key)] = origin
+    def _put(self, path: Path, value: Tree, origin: str) -> None:
+        """Put `value` at `path`, unless something that is no mapping stands in the way."""
+        changed = _placed(self.tree, path, value)
+        if isinstance(changed, dict):
+            self.tree = changed
+            self.findings.outside[path] = origin
+
+
+def _placed(tree: Tree, path: Path, value: Tree) -> Tree:
+    """A copy of the mapping `tree` with `value` at `path`; what is no mapping stays as it is."""
+    if not path:
+        return value
+    if tree is not None and not isinstance(tree, dict):
+        return tree
+    key = str(path[0])
+    return {**(tree or {}), key: _placed((tree or {}).get(key), path[1:], value)}
 
 
 _HIDE: Path = ("mcp", "hide_denied")
@@ -190,7 +209,7 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
         source=findings.file,
         places=origins,
         references=findings.references,
-        implied=frozenset(path for path in findings.outside if path == _ROUTES),
+        implied=frozenset(findings.implied),
     )
     return About(
         origin=origin,

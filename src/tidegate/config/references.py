@@ -30,12 +30,13 @@ class _Missing(Exception):
 class Resolved:
     """A tree with its references followed.
 
-    `written` holds the text of every value with a reference, as it stands in the file; `faults`
-    says what could not be followed. A value with a fault keeps its text, which nobody may use.
+    `written` holds the text of every value with a reference, as it stands in the file, and the
+    value; `faults` says what could not be followed. A value with a fault keeps its text, which
+    nobody may use.
     """
 
     tree: Tree
-    written: dict[Path, str] = field(default_factory=dict)
+    written: dict[Path, tuple[str, str]] = field(default_factory=dict)
     faults: dict[Path, tuple[str, str]] = field(default_factory=dict)
 
 
@@ -68,12 +69,13 @@ def _text(
                 f"write ${{env:{text[1:]}}} for the environment variable",
             )
         return text
-    into.written[path] = text
+    value = text
     try:
-        return _REFERENCE.sub(lambda match: _value(match, environ, folder), text)
+        value = _REFERENCE.sub(lambda match: _value(match, environ, folder), text)
     except _Missing as missing:
         into.faults[path] = (missing.wrong, missing.right)
-        return text
+    into.written[path] = (text, value)
+    return value
 
 
 def _value(match: re.Match[str], environ: Mapping[str, str], folder: FilePath) -> str:

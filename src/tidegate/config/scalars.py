@@ -44,11 +44,11 @@ def resolve(text: str) -> tuple[Scalar, Ambiguity | None]:
         return False, None
     if (ambiguity := _ambiguity(text)) is not None:
         return text, ambiguity
-    if len(text) <= _MOST_DIGITS:
-        if _INT.fullmatch(text):
-            return int(text), None
-        if _FLOAT.fullmatch(text):
-            return float(text), None
+    if _INT.fullmatch(text):
+        # Cut, a number beyond every bound stays beyond every bound, and costs no time.
+        return int(text[:_MOST_DIGITS]), None
+    if len(text) <= _MOST_DIGITS and _FLOAT.fullmatch(text):
+        return float(text), None
     if _SPECIAL.fullmatch(text):
         return float(text.replace(".", "", 1)), None
     return text, None
@@ -63,11 +63,12 @@ def _ambiguity(text: str) -> Ambiguity | None:
         return None
     if _OCTAL.fullmatch(text):
         octal, decimal = int(text, 8), int(text, 10)
-        return Ambiguity(
-            text,
-            f"with its leading zero it is {octal} to some YAML readers and {decimal} to others",
-            str(decimal),
-        )
+        if octal != decimal:
+            return Ambiguity(
+                text,
+                f"with its leading zero it is {octal} to some YAML readers and {decimal} to others",
+                str(decimal),
+            )
     if _LEADING_ZERO.fullmatch(text):
         return Ambiguity(
             text,

@@ -19,6 +19,7 @@ _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
 _SHA256 = re.compile(r"[0-9a-f]{64}")
+_SIGNS = "'*' stands for any characters, '?' for one"
 _GLOB_WHO = re.compile(r"[A-Za-z0-9_.@:/+*?-]{1,128}")
 _GLOB_ANY = re.compile(r"[\x21-\x7e]{1,512}")
 # Written by the gateway or by its HTTP client, never by the operator.
@@ -60,6 +61,7 @@ def refuse(wrong: str, right: str) -> NoReturn:
 
 
 def _name(text: str) -> str:
+    _not_empty(text)
     if not _NAME.fullmatch(text):
         refuse(
             "is not usable as a name",
@@ -69,12 +71,24 @@ def _name(text: str) -> str:
 
 
 def _who(text: str) -> str:
+    _not_empty(text)
     if not _WHO.fullmatch(text):
         refuse(
             "is not usable as a name",
             "use letters, digits and any of _ . @ : / + -, at most 128, without spaces or '*'",
         )
     return text
+
+
+def _word(text: str) -> str:
+    if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,31}", text):
+        refuse("is not a word for placeholders", "use capitals, digits and '_': EMPLOYEE_ID")
+    return text
+
+
+def _not_empty(text: str) -> None:
+    if not text:
+        refuse("is empty", "write a name")
 
 
 def _glob(text: str) -> str:
@@ -93,16 +107,13 @@ def _refuse_glob(text: str, plain: str) -> NoReturn:
     if not text:
         refuse("is empty and matches nothing", 'remove it, or write "*" to match everything')
     if "[" in text or "{" in text:
-        refuse(
-            "is no pattern: there is no [...] and no {...} here",
-            "list each pattern: '*' stands for any characters, '?' for one",
-        )
-    refuse("is not usable as a pattern", f"{plain}; '*' stands for any characters, '?' for one")
+        refuse("uses [...] or {...}, which patterns do not know", f"list each pattern; {_SIGNS}")
+    refuse("is not usable as a pattern", f"{plain}; {_SIGNS}")
 
 
 def _no_double_star(text: str) -> str:
     if "**" in text:
-        refuse("means the same with a single '*'", "write a single '*'")
+        refuse("means the same with a single '*'", "write '*' instead of '**'")
     return text
 
 
@@ -226,6 +237,7 @@ def _sha256(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
+Word = Annotated[str, AfterValidator(_word)]
 Who = Annotated[str, AfterValidator(_who)]
 Glob = Annotated[str, AfterValidator(_glob)]
 AnyGlob = Annotated[str, AfterValidator(_any_glob)]

@@ -115,6 +115,8 @@ def syntax_problem(error: yaml.MarkedYAMLError, text: str) -> tuple[Mark, Words]
         return mark, _odd_start(line[mark.col - 1 : mark.col])
     if line[mark.col - 2 : mark.col] == "${":
         return Mark(mark.line, mark.col - 1), _REFERENCE
+    if line.lstrip(" {").startswith(":"):
+        return mark, ("a key is missing before the colon", "write its name")
     for part, words in _TABLE:
         if part in problem:
             return _opening(error, mark, part), words

@@ -6,7 +6,7 @@ without it, so that the checks between keys still see the rest. Does not live he
 """
 
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -21,6 +21,7 @@ from tidegate.config.wording import subject, words_for
 
 # Each round takes out what the round before uncovered; no path of the file is that long.
 _MOST_ROUNDS = 12
+UNKNOWN_KEY = "extra_forbidden"
 _EMPTY_PARTS = ("model_type", "tuple_type", "dict_type")
 
 
@@ -36,7 +37,9 @@ def validate(
         try:
             config = Config.model_validate(tree)
         except ValidationError as error:
-            for details in error.errors(include_url=False, include_context=True):
+            errors = error.errors(include_url=False, include_context=True)
+            # Unknown keys first: a key that is missing may stand there under another name.
+            for details in sorted(errors, key=lambda details: details["type"] != UNKNOWN_KEY):
                 tree = _take_out(tree, details, findings, ambiguous)
         else:
             _report_words_of_two_meanings(findings, ambiguous)
@@ -62,10 +65,32 @@ def _take_out(
     if error["type"] in _EMPTY_PARTS and error["input"] is None:
         # `routes:` with nothing below it, all commented out: the same as no `routes` at all.
         return _without(tree, path)
-    at_key = error["type"] in ("extra_forbidden", "missing")
-    findings.error(path, *words_for(error, ambiguous.get(path)), at_key=at_key)
+    at_key = error["type"] in (UNKNOWN_KEY, "missing")
+    by_reference = path in findings.references
+    wrong, right = words_for(error, ambiguous.get(path), by_reference=by_reference)
+    findings.error(path, wrong, right, at_key=at_key)
     findings.broken.add(path)
+    if error["type"] == UNKNOWN_KEY:
+        findings.broken.update(_meant(path, right, tree))
     return _repaired(tree, path)
+
+
+def _meant(path: Path, right: str, tree: Tree) -> Iterator[Path]:
+    """The key that an unknown one was probably meant to be, if it is not there as well."""
+    meant = (*path[:-1], right.partition("`")[2].partition("`")[0].partition(":")[0])
+    if _look_up(tree, meant) is None:
+        yield meant
+
+
+def _look_up(tree: Tree, path: Path) -> Tree:
+    for step in path:
+        if isinstance(tree, dict) and isinstance(step, str):
+            tree = tree.get(step)
+        elif isinstance(tree, tuple) and isinstance(step, int):
+            tree = tree[step]
+        else:
+            return None
+    return tree
 
 
 def _words_for_key(error: ErrorDetails) -> tuple[str, str]:

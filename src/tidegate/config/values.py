@@ -5,6 +5,7 @@ values mean (identity, limits, mcp, providers, redaction, routing), the composit
 """
 
 import hashlib
+from typing import TYPE_CHECKING
 
 from tidegate.config.models import Config
 from tidegate.config.sections.identity import Caller, Key, Limit
@@ -19,8 +20,12 @@ from tidegate.mcp import Rule, RuleSet, compile_condition
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.policy import Principal
 from tidegate.providers import base
+from tidegate.redaction import FAMILIES, RedactionPolicy
 from tidegate.routing import BreakerSettings, Cooling, Deadlines, RouteTable, Target
 from tidegate.routing import Route as RouteValue
+
+if TYPE_CHECKING:
+    from tidegate.redaction.spans import Action
 
 ANONYMOUS = "anonymous"
 
@@ -167,6 +172,16 @@ def effective_redaction(section: Redaction, override: Redaction) -> Redaction:
         kept = tuple(custom for custom in section.custom if custom.kind not in kinds)
         given["custom"] = kept + override.custom
     return section.model_copy(update=given)
+
+
+def redaction_policy(section: Redaction) -> RedactionPolicy:
+    """The detectors of an effective Redaction section; cheap, they are compiled at first use."""
+    actions: dict[str, Action | None] = {
+        name: None if detector.action == "off" else detector.action
+        for name, detector in section.detectors.items()
+        if name in FAMILIES
+    }
+    return RedactionPolicy.preset(section.preset).with_actions(actions).with_allow(*section.allow)
 
 
 def server_redaction(config: Config, server: str) -> Redaction:

@@ -30,8 +30,13 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
     return folded[close[0]] if close else None
 
 
-def words_for(error: ErrorDetails, ambiguity: Ambiguity | None) -> Words:
-    """Wrong and right for one validation error. Never shows the value of a secret."""
+def words_for(
+    error: ErrorDetails, ambiguity: Ambiguity | None, *, by_reference: bool = False
+) -> Words:
+    """Wrong and right for one validation error. Never shows the value of a secret.
+
+    `by_reference`: the value came from the environment or a file, which can only give text.
+    """
     path, value, type_ = error["loc"], error["input"], error["type"]
     kind = kind_at(path)
     if type_ == "extra_forbidden":
@@ -44,10 +49,21 @@ def words_for(error: ErrorDetails, ambiguity: Ambiguity | None) -> Words:
     if ambiguity is not None:
         return subject(value, kind, f"is unclear: {ambiguity.reading}"), wanted(kind, ambiguity)
     if (size := _SIZES.get(type_)) is not None:
-        return subject(value, kind, size), wanted(kind)
-    return found(value, kind), wanted(kind, _unquoted(value))
+        right = _number(kind, None, telling=math.inf) if kind and "less" in type_ else wanted(kind)
+        return subject(value, kind, size), right
+    if by_reference and kind is not None and bare(kind.annotation) is not str:
+        return "a reference can only give text", wanted(kind)
+    if isinstance(value, bool | int | float) and kind is not None and kind.text:
+        return found(value, kind), f"put it in quotes{_as_text(value, kind)}"
+    return found(value, kind), wanted(kind, _unquoted(value), value)
 
 
+def _as_text(value: object, kind: Kind) -> str:
+    text = str(value).lower()
+    return "" if kind.secret or len(text) > _LONGEST_NUMBER else f': "{text}"'
+
+
+_LONGEST_NUMBER = 24
 _SIZES: Mapping[str, str] = {
     "greater_than": "is too small",
     "greater_than_equal": "is too small",
@@ -78,13 +94,19 @@ def unknown_key(path: Path) -> Words:
         return "unknown key", hint
     if word.partition(":")[0] in keys:
         return "the colon has no space after it", f"write `{word.partition(':')[0]}: ...`"
-    if (close := nearest(word, keys)) is not None:
-        return "unknown key", f"did you mean `{close}`?"
+    close = nearest(word, keys)
     homes = [home for home in _homes().get(word, ()) if home != path[:-1]]
-    if len(homes) == 1:
-        home = spell(homes[0]) or "the top level of the file"
-        return "unknown key here", f"`{word}` belongs under {home}"
+    if len(homes) == 1 and not _alike(word, close):
+        home = f"`{spell(homes[0])}`" if homes[0] else "the top level of the file"
+        return "unknown key here", f"{word} belongs under {home}"
+    if close is not None:
+        return "unknown key", f"did you mean `{close}`?"
     return "unknown key", f"known here: {', '.join(keys)}"
+
+
+def _alike(word: str, close: str | None) -> bool:
+    """Whether two words differ by a slip of the finger at most."""
+    return close is not None and difflib.SequenceMatcher(None, word, close).ratio() > 0.8
 
 
 def _section(path: Path) -> str:
@@ -112,6 +134,8 @@ _FOREIGN: Mapping[tuple[str, str], str] = {
     ("limits", "rpm"): "write `requests: N` with `window_s: 60`",
     ("limits", "tpm"): "write `tokens: N` with `window_s: 60`",
     ("identity", "token"): "write `key`",
+    ("identity", "user"): "write `principal`",
+    ("identity", "name"): "write `principal`",
     ("identity", "role"): "write `roles`, a list",
     ("mcp", "token"): "write `credential`",
     ("mcp", "args"): "write program and arguments as one list under `command`",
@@ -159,7 +183,8 @@ _LIKE_A_KEY = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{16,}\Z")
 def subject(value: object, kind: Kind | None, says: str) -> str:
     """A sentence about the value that `says` ends; shows it where that is safe and helps."""
     if isinstance(value, int | float) and not (kind is not None and kind.secret):
-        return f"{str(value).lower()} {says}"
+        number = str(value).lower()
+        return f"{number if len(number) <= _LONGEST_NUMBER else 'this number'} {says}"
     if isinstance(value, tuple):
         return f"this list {says}"
     if isinstance(value, str) and value and _may_be_shown(value, kind):
@@ -196,61 +221,91 @@ def _noun(value: object, kind: Kind | None) -> str:
     return "a number" if plain is not float else "not a usable number"
 
 
-def wanted(kind: Kind | None, ambiguity: Ambiguity | None = None) -> str:
-    """What would be right at a place of this kind."""
+def wanted(kind: Kind | None, ambiguity: Ambiguity | None = None, value: object = None) -> str:
+    """What would be right at a place of this kind, where `value` stands now."""
     if kind is None:
         return "see `tidegate schema`"
     plain = bare(kind.annotation)
-    origin = typing.get_origin(plain)
     if kind.model is not None:
-        return f"write keys under it: {', '.join(keys_of(kind.model))}"
-    if origin is dict:
-        return "write a mapping of names to values"
-    if origin is tuple:
-        return f"write a list, such as {_sample_list(typing.get_args(plain)[0])}"
-    if origin is Literal:
-        return f"write one of {', '.join(map(str, typing.get_args(plain)))}"
+        return _section_wanted(kind, kind.model)
+    if typing.get_origin(plain) is not None:
+        return _several_wanted(plain, value)
     if plain is bool:
         return f"write {ambiguity.plain}" if _is_truth(ambiguity) else "write true or false"
     if plain in (int, float):
         return _number(kind, ambiguity)
+    if kind.secret:
+        return "write ${env:NAME} or ${file:PATH}"
     return f"write text, such as {kind.example}" if kind.example else "write text, in quotes"
+
+
+def _several_wanted(plain: Any, value: object) -> str:
+    """What would be right where a mapping, a list or one of a few words is wanted."""
+    arguments = typing.get_args(plain)
+    if typing.get_origin(plain) is dict:
+        return f"write {_sample_entry(Kind(arguments[1]))}"
+    if typing.get_origin(plain) is tuple:
+        return f"write a list, such as {_sample_list(arguments[0], value)}"
+    return f"write one of {', '.join(map(str, arguments))}"
+
+
+def _section_wanted(kind: Kind, model: type[BaseModel]) -> str:
+    keys = ", ".join(keys_of(model))
+    if kind.key:
+        return f"write keys under it: {keys}"
+    return f"write `{_sample_section(model)}` (known: {keys})"
+
+
+def _sample_section(model: type[BaseModel]) -> str:
+    """A mapping with one key, one that is needed if there is any."""
+    fields = [(found.alias or name, found) for name, found in model.model_fields.items()]
+    key, found_field = next((pair for pair in fields if pair[1].is_required()), fields[0])
+    examples = found_field.examples
+    return f"{{ {key}: {examples[0] if examples else '...'} }}"
+
+
+def _sample_entry(value: Kind) -> str:
+    """An entry of a mapping whose keys are free."""
+    return f"`NAME: {_sample_section(value.model)}`" if value.model else "`NAME: VALUE`"
 
 
 def _is_truth(ambiguity: Ambiguity | None) -> typing.TypeGuard[Ambiguity]:
     return ambiguity is not None and ambiguity.plain in ("true", "false")
 
 
-def _sample_list(item: Any) -> str:
+def _sample_list(item: Any, value: object) -> str:
     inner = Kind(item)
     if inner.model is not None:
-        return f"[{{ {keys_of(inner.model)[0]}: ... }}]"
-    return '["${env:NAME}"]' if inner.secret else '["..."]'
+        return f"[{_sample_section(inner.model)}]"
+    if inner.secret:
+        return '["${env:NAME}"]'
+    if isinstance(value, str) and value and _may_be_shown(value, inner):
+        return "[" + quoted(value, mark='"') + "]"
+    return '["..."]'
 
 
-def _number(kind: Kind, ambiguity: Ambiguity | None) -> str:
+# Larger bounds only keep absurd numbers out; naming them helps only those who exceed them.
+_TELLING = 10_000_000
+
+
+def _number(kind: Kind, ambiguity: Ambiguity | None, *, telling: float = _TELLING) -> str:
     noun = "a whole number" if bare(kind.annotation) is int else "a number"
     if kind.seconds:
         noun += " of seconds"
-    text = " ".join((f"write {noun}", *_bounds(kind)))
+    text = " ".join((f"write {noun}", *_bounds(kind, telling)))
     if ambiguity is not None and ambiguity.plain not in ("", "true", "false"):
         text += f", such as {ambiguity.plain}"
     return text
 
 
-# Larger bounds only keep absurd numbers out; naming them would not help anybody.
-_TELLING = 10_000_000
-
-
-def _bounds(kind: Kind) -> Iterator[str]:
+def _bounds(kind: Kind, telling: float) -> Iterator[str]:
     bounds = dict(kind.bounds())
-    if (least := bounds.get("ge")) is not None:
-        yield f"of at least {_plain(least)}"
-    elif (above := bounds.get("gt")) is not None:
-        yield f"above {_plain(above)}"
     most = bounds.get("le", math.inf)
-    if most <= _TELLING:
-        yield f"and at most {_plain(most)}" if len(bounds) > 1 else f"of at most {_plain(most)}"
+    end = _plain(most) if most <= telling and most < math.inf else ""
+    if (least := bounds.get("ge")) is not None:
+        yield f"from {_plain(least)} to {end}" if end else f"of at least {_plain(least)}"
+    elif (above := bounds.get("gt")) is not None:
+        yield f"above {_plain(above)}, at most {end}" if end else f"above {_plain(above)}"
 
 
 def _plain(number: float) -> str:

@@ -12,6 +12,9 @@ from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.sections.redaction import Redaction
 
+LATER_DETECTORS = ("phone", "ip", "mac", "national_id")
+"""Detectors that are known by name and come with a later release."""
+
 _Places = Callable[[Config], Iterator[Path]]
 
 
@@ -39,7 +42,8 @@ def _workers(config: Config) -> Iterator[Path]:
         yield ("server", "workers")
 
 
-def _redis(config: Config) -> Iterator[Path]:
+def redis_store(config: Config) -> Iterator[Path]:
+    """The address of a store that is a Redis."""
     if config.store.url.startswith(("redis://", "rediss://")):
         yield ("store", "url")
 
@@ -66,7 +70,8 @@ def _store_down(config: Config) -> Iterator[Path]:
             yield ("limits", index, "on_store_down")
 
 
-def _anthropic(config: Config) -> Iterator[Path]:
+def anthropic_providers(config: Config) -> Iterator[Path]:
+    """The dialect of every provider that speaks anthropic."""
     for name, provider in config.providers.items():
         if provider.dialect == "anthropic":
             yield ("providers", name, "dialect")
@@ -101,12 +106,7 @@ def _rules_dir(config: Config) -> Iterator[Path]:
         yield ("mcp", "rules_dir")
 
 
-def _spec(config: Config) -> Iterator[Path]:
-    if config.mcp.errors == "spec":
-        yield ("mcp", "errors")
-
-
-def _redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
+def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
     """The redaction part and everything that overrides it."""
     yield ("redaction",), config.redaction
     for index, route in enumerate(config.routes):
@@ -119,29 +119,36 @@ def _redaction_key(key: str) -> _Places:
     """Places at which the redaction key `key` has a value that asks for something."""
 
     def places(config: Config) -> Iterator[Path]:
-        for path, section in _redactions(config):
+        for path, section in redactions(config):
             if key in section.model_fields_set and getattr(section, key):
                 yield (*path, key)
 
     return places
 
 
+def _later_detectors(config: Config) -> Iterator[Path]:
+    for path, section in redactions(config):
+        for name, detector in section.detectors.items():
+            if name in LATER_DETECTORS and detector.action != "off":
+                yield (*path, "detectors", name)
+
+
 TABLE = (
     Idle(_workers, "one process serves"),
-    Idle(_redis, "`serve` refuses to start; use sqlite:///PATH"),
+    Idle(redis_store, "`serve` refuses to start; write sqlite:///PATH"),
     Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
     Idle(_money, "this limit admits everything", weakens=True),
     Idle(_prices, "costs are not computed"),
     Idle(_store_down, "without the store every request is refused (closed)"),
-    Idle(_anthropic, "`serve` refuses to start; use an endpoint with the openai dialect"),
+    Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
     Idle(_strategy, "candidates are tried in their order (priority)"),
     Idle(_stdio, "this server is not started; its tools do not exist for callers"),
     Idle(_more_servers, "only the first server with a url is reached"),
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
     Idle(_rules_dir, "no file in it is read; only `mcp.rules` count", weakens=True),
-    Idle(_spec, "denials keep the form `brief`"),
     Idle(_redaction_key("vault"), "placeholders are not turned back"),
     Idle(_redaction_key("deny_list"), "the values in these files are not masked", weakens=True),
     Idle(_redaction_key("custom"), "these detectors find nothing", weakens=True),
+    Idle(_later_detectors, "nothing of this kind is found", weakens=True),
     Idle(_redaction_key("classifier"), "names and addresses are not masked", weakens=True),
 )

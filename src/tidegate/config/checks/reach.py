@@ -39,9 +39,11 @@ def _route(earlier: Sequence[Route], route: Route, path: Path, findings: Finding
             and all_covered(other.match.tenants, route.match.tenants)
             and all_covered(other.match.roles, route.match.roles)
         ):
+            line = findings.places.of_value(("routes", index)).line
+            name = f"{quoted(other.name)} (line {line})"
             findings.error(
                 path,
-                f"never reached: routes[{index}] {quoted(other.name)} takes all its requests first",
+                f"never reached: the route {name} takes all its requests first",
                 "move this route above it, or narrow the other one",
             )
             return
@@ -54,9 +56,10 @@ def _allow(
         return
     for index, deny in denies:
         if not findings.touched(("mcp", "rules", index)) and _takes_back(deny, allow):
+            line = findings.places.of_value(("mcp", "rules", index)).line
             findings.error(
                 path,
-                f"never in effect: mcp.rules[{index}] denies all of it, and deny beats allow",
+                f"never in effect: the deny in line {line} covers all of it, and deny beats allow",
                 "remove this rule, or narrow the deny (`unless_roles`, `tools`, ...)",
             )
             return

@@ -25,11 +25,12 @@ def check_secrets(config: Config, findings: Findings) -> None:
     """Every secret that others could read."""
     exposed = not (is_loopback(config.server.host) and is_loopback(config.server.admin.host))
     report = findings.error if exposed else findings.warn
+    wrong = "a secret stands in the file itself"
+    if exposed:
+        wrong += ", and the gateway listens beyond loopback"
     for path, value, example in _secrets(config):
         if _is_literal(path, findings) and value not in _PUBLISHED:
-            report(
-                path, "a secret stands in the file itself", f"write {example}, or ${{file:PATH}}"
-            )
+            report(path, wrong, f"write {example}, or ${{file:PATH}}")
     for index, key in enumerate(config.identity.keys):
         secret = key.key.get_secret_value() if key.key is not None else DEMO_TOKENS[0]
         if len(secret) < _SHORTEST_KEY and secret not in DEMO_TOKENS:

@@ -105,6 +105,14 @@ def _limit(limit: Limit, path: Path, findings: Findings) -> None:
             at_key=True,
         )
 
+    elif (match.servers or match.tools) and limit.unit not in ("requests", "concurrent"):
+        findings.error(
+            (*path, limit.unit),
+            "a tool call has no tokens and no price",
+            "count `requests` or `concurrent`",
+            at_key=True,
+        )
+
 
 def _redaction(section: Redaction, path: Path, findings: Findings) -> None:
     for index, custom in enumerate(section.custom):

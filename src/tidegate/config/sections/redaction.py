@@ -7,7 +7,7 @@ from typing import Literal
 
 from pydantic import Field
 
-from tidegate.config.shapes import HttpUrl, Seconds, Section
+from tidegate.config.shapes import HttpUrl, Seconds, Section, Word
 
 Mode = Literal["off", "detect", "enforce"]
 
@@ -27,8 +27,7 @@ class Detector(Section):
 class Custom(Section):
     """A detector of the operator's own: prefix and body, or a regex of finite width."""
 
-    kind: str = Field(
-        pattern=r"^[A-Z][A-Z0-9_]{0,31}$",
+    kind: Word = Field(
         description="Word of the placeholder.",
         examples=["EMPLOYEE_ID"],
     )
