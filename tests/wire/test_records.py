@@ -168,6 +168,8 @@ def test_a_full_queue_drops_ends_and_says_so_but_never_the_end_of_an_intent(
     asyncio.run(body())
     assert all(kinds(path, number) == ["intent", "end"] for number in range(5))
     assert kinds(path, 50) == []
+    # What was dropped has ended all the same: the next start must not find it lost.
+    assert rows(path, "SELECT * FROM open_requests") == []
     assert broken_chains(path) == {}
 
 

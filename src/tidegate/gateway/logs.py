@@ -55,8 +55,11 @@ def _sentence(value: object) -> Field | None:
 
 ALLOWED: Mapping[str, Callable[[object], Field | None]] = {
     "request_id": _name,
+    "incident": _name,
     "code": _name,
     "status": _number,
+    "upstream_status": _number,
+    "error": _name,
     "outcome": _name,
     "reason": _name,
     "stage": _name,
@@ -89,6 +92,7 @@ ALLOWED: Mapping[str, Callable[[object], Field | None]] = {
     "attempts": _number,
     "running": _number,
     "seconds": _number,
+    "ahead_s": _number,
     "duration_ms": _number,
     "version": _name,
     "problem": _sentence,

@@ -83,7 +83,8 @@ class OpenRequest:
 class Database:
     """The writing end of one process. Every method may raise sqlite3.Error or OSError.
 
-    To be used by one thread only. A failed write leaves file and chain as they were.
+    To be used by one thread only. A failed write leaves file and chain as they were. What is
+    committed survives the death of the process; a loss of power may take the last moments.
     """
 
     def __init__(self, path: Path, boot: str, *, busy_s: float) -> None:

@@ -112,8 +112,8 @@ class Snapshot:
 class Trail:
     """The steps of one request in order; made when the caller is known, finished once.
 
-    `began_s`, `intended` and `ended` belong to the recorder: when the request was first seen
-    (monotonic), whether an intent was handed in, whether the end was.
+    `began_s`, `tracked`, `intended` and `ended` belong to the recorder: when the request was
+    first seen (monotonic), and whether its beginning, an intent and its end were handed in.
     """
 
     __slots__ = (
@@ -129,6 +129,7 @@ class Trail:
         "request_id",
         "revision",
         "surface",
+        "tracked",
     )
 
     def __init__(
@@ -145,6 +146,7 @@ class Trail:
         self.revision = revision
         self.client_request_id = client_request_id
         self.began_s: float | None = None
+        self.tracked = False
         self.intended = False
         self.ended = False
         self.overflow = False
@@ -279,7 +281,7 @@ def _operand(value: object, hash_key: bytes) -> Written | None:
         case None:
             return None
         case Plain(text):
-            return text
+            return text if text.isprintable() else _hash(text, hash_key)
         case bool() | int() | float():
             return _number(value, hash_key)
         case str():

@@ -83,6 +83,7 @@ class Recorder:
         """Note that a request has begun, so that it is found lost if this process dies. Cheap."""
         trail.began_s = self._clock.monotonic_s()
         if self._has_room():
+            trail.tracked = True
             self._writer.put(Waiting("begin", trail.snapshot(), self._now_ms()))
 
     async def intent(self, trail: Trail) -> None:
@@ -121,6 +122,8 @@ class Recorder:
         if not (self._has_room() or (trail.intended and self._is_running())):
             self._refused += 1
             self._overflowed = self._is_running()
+            if trail.tracked:
+                self._writer.forget(trail.request_id)
             return
         snapshot = trail.snapshot(now_s=self._clock.monotonic_s())
         self._writer.put(Waiting("end", snapshot, self._now_ms()))

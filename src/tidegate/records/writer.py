@@ -69,7 +69,9 @@ class Writer:
         self._wake = threading.Event()
         self._hurry = threading.Event()
         self._stopping = False
+        self._forgotten: deque[str] = deque()
         self._open: set[str] = set()
+        self._ended: set[str] = set()  # forgotten, and its beginning not yet met
         self._unpruned = 0
         self._prune_due_s = 0.0
         self._thread: threading.Thread | None = None
@@ -96,6 +98,10 @@ class Writer:
             self._wake.set()
         if waiting.answer is not None:
             self._hurry.set()
+
+    def forget(self, request_id: str) -> None:
+        """Its end will not be written, but it has ended: it must not be found lost."""
+        self._forgotten.append(request_id)
 
     def stop(self) -> None:
         """Write what waits, then end."""
@@ -175,6 +181,7 @@ class Writer:
             self._queue.extendleft(w for w in reversed(batch) if w.answer is None)
         else:
             self._open.difference_update(closed)
+            self._ended.difference_update(closed, (w.snapshot.request_id for w in batch))
             self._open.update(o.request_id for o in opened)
             self.written += len(drafts)
             self._unpruned += len(drafts)
@@ -200,6 +207,9 @@ class Writer:
             opened.pop(request_id, None)
             if request_id in self._open:
                 closed.append(request_id)
+        while self._forgotten:
+            self._ended.add(self._forgotten.popleft())
+        closed += self._ended & self._open
         still_open = [
             OpenRequest(
                 request_id,
@@ -208,6 +218,7 @@ class Writer:
                 self._body(waiting),
             )
             for request_id, waiting in opened.items()
+            if request_id not in self._ended
         ]
         return drafts, still_open, closed
 

@@ -1,16 +1,19 @@
 """Does a log line say what it may, and nothing else?"""
 
+import ast
 import io
 import json
 import logging
 import warnings
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+import tidegate
 from tidegate.gateway.logs import ALLOWED, AllowListFormatter, LogHandler, RefusalLog, set_up
 from tidegate.testing.clock import ManualClock
 
@@ -270,6 +273,29 @@ def test_dropped_fields_are_counted_where_they_can_be_asked_for() -> None:
     handler = set_up("json", "info", stream=io.StringIO())
     logging.getLogger("tidegate.x").info("event", extra={"text": CANARY, "body": CANARY})
     assert handler.dropped_fields == 2
+
+
+def logged_fields(source: Path) -> set[str]:
+    """The keys of every `extra={...}` in one module."""
+    return {
+        key.value
+        for node in ast.walk(ast.parse(source.read_text()))
+        if isinstance(node, ast.keyword)
+        and node.arg == "extra"
+        and isinstance(node.value, ast.Dict)
+        for key in node.value.keys
+        if isinstance(key, ast.Constant)
+    }
+
+
+def test_every_field_that_the_product_logs_is_on_the_list() -> None:
+    package = Path(tidegate.__file__).parent
+    logged = {
+        f"{source.relative_to(package)}: {field}"
+        for source in package.rglob("*.py")
+        for field in logged_fields(source) - set(ALLOWED)
+    }
+    assert logged == set()
 
 
 class Lines(logging.Handler):
