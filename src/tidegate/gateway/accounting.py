@@ -50,6 +50,7 @@ class Account:
 
     async def __aenter__(self) -> "Account":
         self._started_s = self._accounting.clock.monotonic_s()
+        self._responder.known = True
         self._accounting.recorder.begin(self._trail)
         return self
 

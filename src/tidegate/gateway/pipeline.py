@@ -24,7 +24,9 @@ _DONE = b"data: [DONE]\n\n"
 class StreamFilter(Protocol):
     """The redaction stage of a stream: payloads of events in, payloads that may leave out."""
 
-    counts: dict[str, int]
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was found so far, in first-seen order."""
 
     def feed(self, data: bytes) -> list[bytes]:
         """What may leave after this payload."""
@@ -39,7 +41,9 @@ class StreamFilter(Protocol):
 class AnswerFilter(Protocol):
     """The redaction stage of a whole answer."""
 
-    counts: dict[str, int]
+    @property
+    def counts(self) -> dict[str, int]:
+        """What was found."""
 
     def whole(self, body: bytes) -> bytes:
         """The body that may leave."""

@@ -104,8 +104,8 @@ class Relay:
         if not responder.started:
             return Ended(self._outcome, 200)
         if self._outcome is not Outcome.OK:
-            error = UpstreamInterrupted(self._outcome.value)
-            return await self._break_off(error, Outcome.INTERRUPTED)
+            broken = UpstreamInterrupted(self._outcome.value)
+            return await self._break_off(broken, Outcome.INTERRUPTED)
         if self._call.stream:
             await responder.end()
         await self._spare_connection()

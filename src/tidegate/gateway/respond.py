@@ -43,9 +43,10 @@ class Responder:
 
     Every answer carries `x-request-id` and `extra`, the headers that hold whatever the outcome
     (CORS, `connection: close`). `status` is 0 until a head was sent. `error_body` is the dialect.
+    `known` says that the caller was identified, so that its account tells how the request ended.
     """
 
-    __slots__ = ("_request_header", "_send", "error_body", "extra", "request_id", "status")
+    __slots__ = ("_request_header", "_send", "error_body", "extra", "known", "request_id", "status")
 
     def __init__(self, send: Send, request_id: str, *, extra: Headers = ()) -> None:
         self._send = send
@@ -53,6 +54,7 @@ class Responder:
         self.request_id = request_id
         self.extra: list[Header] = list(extra)
         self.error_body: ErrorBody = envelope
+        self.known = False
         self.status = 0
 
     @property

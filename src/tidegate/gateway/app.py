@@ -1,0 +1,205 @@
+"""How is the object graph built?
+
+Lives here: construction, opening, closing and the swap of a revision. It decides nothing: the
+order of a request is in chat and tool_traffic, the boundary in front.
+"""
+
+import logging
+from pathlib import Path as FilePath
+
+from tidegate.clock import Clock, SystemClock
+from tidegate.config import Config, is_loopback, values
+from tidegate.gateway.accounting import Accounting
+from tidegate.gateway.admin import Admin, Readiness
+from tidegate.gateway.attempts import Attempts, Bounds
+from tidegate.gateway.body import BodyGate, BodyReader
+from tidegate.gateway.charge import Charging, new_owner
+from tidegate.gateway.chat import Chat
+from tidegate.gateway.exposure import Exposure
+from tidegate.gateway.front import Front, Path
+from tidegate.gateway.logs import RefusalLog
+from tidegate.gateway.metrics import Metrics, Watched
+from tidegate.gateway.respond import Receive, Scope, Send
+from tidegate.gateway.revision import build
+from tidegate.gateway.tool_traffic import ToolTraffic
+from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.jsonrpc import error_of
+from tidegate.limits import MemoryLedger, SQLiteLedger
+from tidegate.limits.ledger import Ledger
+from tidegate.records.store import Recorder
+from tidegate.routing.targets import Targets
+from tidegate.transport.aiohttp_client import AiohttpTransport
+
+logger = logging.getLogger(__name__)
+
+CHAT_PATH = b"/v1/chat/completions"
+_MCP_METHODS = frozenset({"POST", "GET", "DELETE"})
+_SETTLE_S = 5.0
+
+
+class Gateway:
+    """The gateway as one ASGI application, and `admin` for the second listener.
+
+    A server that runs the lifespan protocol opens and closes it; others call `open` and `close`.
+    `reload` swaps the revision; a running request keeps the one it began with.
+    """
+
+    def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
+        self._clock = clock or SystemClock()
+        self._revision = build(config)
+        caps = values.caps(config)
+        self._targets = Targets()
+        self._ledger = _ledger(config, self._clock)
+        self._transport = AiohttpTransport()
+        self._recorder = Recorder(
+            config.records.path,
+            self._clock,
+            queue=config.records.queue,
+            keep_days=config.records.keep_days,
+            max_bytes=config.records.max_bytes,
+        )
+        self._charging = Charging(self._ledger, new_owner())
+        self.metrics = Metrics()
+        accounting = Accounting(self._recorder, self.metrics, self._clock)
+        gate = BodyGate(caps.bodies_in_flight_bytes)
+        bounds = Bounds(caps.upstream_event_bytes, caps.before_commit_bytes)
+        self._attempts = Attempts(self._transport, self._clock, bounds)
+        self._chat = Chat(
+            policy=lambda: self._revision.chat,
+            bodies=BodyReader(gate, max_bytes=caps.llm_body_bytes),
+            charging=self._charging,
+            attempts=self._attempts,
+            targets=self._targets,
+            accounting=accounting,
+            clock=self._clock,
+        )
+        self._tool_upstream = ToolUpstream(
+            self._transport, self._clock, max_answer_bytes=caps.upstream_event_bytes
+        )
+        self._tools = ToolTraffic(
+            policy=lambda: self._revision.tools,
+            bodies=BodyReader(gate, max_bytes=caps.mcp_body_bytes),
+            charging=self._charging,
+            accounting=accounting,
+            upstream=self._tool_upstream,
+            clock=self._clock,
+        )
+        self._paths = self._path_table()
+        self._front = Front(
+            paths=lambda: self._paths,
+            exposure=_exposure(config, config.server.host),
+            max_in_flight=caps.requests_in_flight,
+            metrics=self.metrics,
+            refusals=RefusalLog(logger, self._clock),
+        )
+        self.readiness = Readiness(
+            records=self._recorder,
+            store_degraded=lambda: self._ledger.degraded,
+            demo=config.demo,
+            revision=config.revision,
+        )
+        self.admin = self._admin(config)
+        self.metrics.revision(config.revision)
+        self.metrics.watched = Watched(
+            records=self._recorder,
+            in_flight=lambda: self._front.in_flight,
+            breakers=self._breakers,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """ASGI: `http` and `lifespan`."""
+        if scope["type"] == "http":
+            await self._front(scope, receive, send)
+        elif scope["type"] == "lifespan":
+            await self._lifespan(receive, send)
+
+    async def open(self) -> None:
+        """Open the stores and the transport; raises StoreUnavailable."""
+        await self._ledger.open()
+        await self._recorder.open()
+        await self._transport.open()
+
+    async def close(self) -> None:
+        """Settle what is owed, write what waits, close what is open."""
+        await self._tool_upstream.drain(_SETTLE_S)
+        await self._transport.close()
+        await self._charging.drain(_SETTLE_S)
+        await self._ledger.close()
+        await self._recorder.close()
+
+    def cut(self) -> None:
+        """The drain limit is reached: end every answer that still runs, honestly."""
+        self._attempts.cut()
+
+    @property
+    def in_flight(self) -> int:
+        """Requests being served now."""
+        return self._front.in_flight
+
+    @property
+    def config(self) -> Config:
+        """The configuration in force."""
+        return self._revision.config
+
+    def reload(self, config: Config) -> tuple[str, ...]:
+        """Put `config` in force; returns the parts that only a restart takes over.
+
+        Those parts keep their old meaning until then.
+        """
+        newer = build(config)
+        stale = self._revision.needs_restart(newer)
+        self._revision = newer
+        self._targets.retain(newer.targets)
+        self._paths = self._path_table()
+        self.readiness.revision = config.revision
+        self.metrics.revision(config.revision)
+        return stale
+
+    def _path_table(self) -> dict[bytes, Path]:
+        return {
+            self._revision.config.mcp.path.encode(): Path(
+                self._tools.serve, _MCP_METHODS, error_body=error_of
+            ),
+            CHAT_PATH: Path(self._chat.serve),
+        }
+
+    def _admin(self, config: Config) -> Admin:
+        settings = config.server.admin
+        exposure = _exposure(config, settings.host)
+        return Admin(
+            self.readiness,
+            metrics=self.metrics if config.telemetry.metrics else None,
+            token=settings.token.get_secret_value() if settings.token else None,
+            guard=lambda scope: exposure.refusal(scope["method"], scope["headers"]),
+        )
+
+    def _breakers(self) -> list[tuple[str, str]]:
+        seen = self._targets.snapshot(self._clock.monotonic_s())
+        return [(target.provider, target.state.value) for target in seen]
+
+    async def _lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        await self.open()
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        await self.close()
+        await send({"type": "lifespan.shutdown.complete"})
+
+
+def _exposure(config: Config, host: str) -> Exposure:
+    return Exposure(
+        loopback=is_loopback(host),
+        allowed_hosts=config.server.allowed_hosts,
+        allowed_origins=config.server.allowed_origins,
+    )
+
+
+def _ledger(config: Config, clock: Clock) -> Ledger:
+    url = config.store.url
+    if url.startswith("sqlite:///"):
+        path = FilePath(url.removeprefix("sqlite:///"))
+        return SQLiteLedger(path, clock, wait_s=config.store.wait_s)
+    return MemoryLedger(clock)
+
+
+__all__ = ["CHAT_PATH", "Gateway"]
