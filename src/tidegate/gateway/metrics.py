@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
-from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, Info, ProcessCollector
+from prometheus_client import CollectorRegistry, Counter, Histogram, Info, ProcessCollector
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
@@ -54,6 +54,7 @@ class Watched:
 
     records: RecordsState | None = None
     in_flight: Callable[[], int] | None = None
+    store_degraded: Callable[[], bool] | None = None
     breakers: Callable[[], Iterable[tuple[str, str]]] | None = None
     log_fields_dropped: Callable[[], int] | None = None
 
@@ -69,9 +70,6 @@ class Metrics:
         self._make_histograms()
         self._revision = Info(
             "tidegate_config_revision", "The configuration in force.", registry=self._registry
-        )
-        self._degraded = Gauge(
-            "tidegate_store_degraded", "1 while the ledger's store fails.", registry=self._registry
         )
         self._registry.register(_AtScrape(self))
         ProcessCollector(registry=self._registry)
@@ -136,10 +134,6 @@ class Metrics:
     def revision(self, revision: str) -> None:
         """This configuration is in force now."""
         self._revision.info({"revision": revision})
-
-    def store_degraded(self, *, degraded: bool) -> None:
-        """The ledger's store stopped or began to answer."""
-        self._degraded.set(degraded)
 
     def render(self) -> tuple[str, bytes]:
         """Content type and body of one scrape, in the text format 0.0.4."""
@@ -214,6 +208,9 @@ class _AtScrape(Collector):
         watched = self._metrics.watched
         if watched.in_flight is not None:
             yield _gauge("requests_in_flight", "Requests being answered.", watched.in_flight())
+        if watched.store_degraded is not None:
+            degraded = watched.store_degraded()
+            yield _gauge("store_degraded", "1 while the ledger's store fails.", degraded)
         if watched.log_fields_dropped is not None:
             dropped = watched.log_fields_dropped()
             yield _total("log_fields_dropped", "Log fields outside the allow-list.", dropped)

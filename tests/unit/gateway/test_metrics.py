@@ -42,7 +42,6 @@ def test_every_event_counts_under_its_labels() -> None:
         metrics.reload_failed()
     metrics.revision("aaa")
     metrics.revision("bbb")
-    metrics.store_degraded(degraded=True)
     numbers = scraped(metrics)
     expected = {
         sample("requests_total", surface="chat", tenant="acme", route="default", outcome="ok"): 2,
@@ -62,7 +61,6 @@ def test_every_event_counts_under_its_labels() -> None:
         sample("tool_decisions_total", server="backend", decision="deny", rule="rules[0]"): 2,
         sample("config_reload_failures_total"): 2,
         sample("config_revision_info", revision="bbb"): 1,
-        sample("store_degraded"): 1,
     }
     assert {key: numbers[key] for key in expected} == expected
     assert sample("config_revision_info", revision="aaa") not in numbers
@@ -83,6 +81,7 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
     metrics.watched = Watched(
         records=Records(),
         in_flight=lambda: running[0],
+        store_degraded=lambda: True,
         breakers=lambda: [
             ("primary", "closed"),
             ("primary", "half_open"),
@@ -96,6 +95,7 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
     numbers = scraped(metrics)
     expected = {
         sample("requests_in_flight"): 7,
+        sample("store_degraded"): 1,
         sample("log_fields_dropped_total"): 4,
         sample("records_written_total"): 10,
         sample("records_dropped_total"): 2,
