@@ -213,13 +213,10 @@ class GroupCommit:
     def _transaction(self, batch: Sequence[Job[object]]) -> list[tuple[Job[object], object]]:
         db, rows = self._connect(batch)
         self._begin(db, batch)
-        try:
-            now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=rows.begin())
-            results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
-            rows.finish(now_us)
-            db.execute("COMMIT")
-        finally:
-            _roll_back(db)
+        now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=rows.begin())
+        results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
+        rows.finish(now_us)
+        db.execute("COMMIT")
         self._watch_clock()
         return results
 
@@ -232,15 +229,13 @@ class GroupCommit:
             self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"), batch)
             db.execute("PRAGMA synchronous = NORMAL")
             self._begin(db, batch)
-            try:
-                rows.create()
-                db.execute("COMMIT")
-            finally:
-                _roll_back(db)
+            rows.create()
+            db.execute("COMMIT")
             self._rows = rows
         return self._db, self._rows
 
     def _disconnect(self) -> None:
+        # Closing rolls back what a failure left open.
         db, self._db, self._rows = self._db, None, None
         if db is not None:
             db.close()
@@ -273,12 +268,6 @@ class GroupCommit:
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
 
 
-def _roll_back(db: sqlite3.Connection) -> None:
-    """After a commit there is nothing to do."""
-    if db.in_transaction:
-        db.execute("ROLLBACK")
-
-
 def _outcome(job: Job[object], rows: Rows, now_us: int) -> object:
     try:
         return job.run(rows, now_us)
@@ -309,4 +298,4 @@ def _resolve(pairs: Sequence[tuple[Job[object], object]]) -> None:
             job.future.set_result(result)
 
 
-__all__ = ["MAX_QUEUED", "GroupCommit", "Job"]
+__all__ = ["MAX_BATCH", "MAX_QUEUED", "GroupCommit", "Job"]

@@ -46,7 +46,7 @@ class UnknownSchema(sqlite3.DatabaseError):
 
 @dataclass(slots=True)
 class _Head:
-    """A counter's totals. No bucket in the file ends before `oldest_us`."""
+    """A counter's totals. Its oldest bucket in the file ends at `oldest_us`."""
 
     total: int
     oldest_us: int
@@ -144,7 +144,7 @@ class SQLiteRows:
         if head is None:
             head = self._heads[line.key] = _Head(0, line.end_us, until_us)
         if head.oldest_us <= horizon:
-            self._evict(line.key, head, horizon)
+            self._evict(line, head, horizon)
         self._db.execute(
             "INSERT INTO limit_buckets VALUES (?, ?, ?, ?, 0) ON CONFLICT (key, end_us)"
             " DO UPDATE SET amount = amount + excluded.amount,"
@@ -209,13 +209,15 @@ class SQLiteRows:
         ).fetchone()
         return int(row[0])
 
-    def _evict(self, key: str, head: _Head, horizon: int) -> None:
-        head.total -= self._sum_until(key, horizon)
-        self._db.execute("DELETE FROM limit_buckets WHERE key = ? AND end_us <= ?", (key, horizon))
+    def _evict(self, line: Line, head: _Head, horizon: int) -> None:
+        head.total -= self._sum_until(line.key, horizon)
+        self._db.execute(
+            "DELETE FROM limit_buckets WHERE key = ? AND end_us <= ?", (line.key, horizon)
+        )
         oldest = self._db.execute(
-            "SELECT MIN(end_us) FROM limit_buckets WHERE key = ?", (key,)
+            "SELECT MIN(end_us) FROM limit_buckets WHERE key = ?", (line.key,)
         ).fetchone()[0]
-        head.oldest_us = head.until_us if oldest is None else oldest
+        head.oldest_us = line.end_us if oldest is None else oldest
 
     def _meta(self, name: str) -> int:
         row = self._db.execute("SELECT value FROM limit_meta WHERE name = ?", (name,)).fetchone()

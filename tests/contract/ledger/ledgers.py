@@ -40,6 +40,8 @@ def run(kind: str, folder: Path, body: Body) -> None:
         clock = ManualClock()
         async with opened(make(kind, folder, clock)) as ledger:
             await body(ledger, clock)
+        if kind == "sqlite":
+            check_sums(folder)
 
     asyncio.run(main())
 
@@ -73,6 +75,11 @@ def check_sums(folder: Path) -> None:
         wrong = db.execute(
             "SELECT key, total, (SELECT COALESCE(SUM(amount), 0) FROM limit_buckets b"
             " WHERE b.key = c.key) AS held FROM limit_counters c WHERE total != held"
+        ).fetchall()
+        assert wrong == []
+        wrong = db.execute(
+            "SELECT key, oldest_us, (SELECT MIN(end_us) FROM limit_buckets b"
+            " WHERE b.key = c.key) AS oldest FROM limit_counters c WHERE oldest_us != oldest"
         ).fetchall()
         assert wrong == []
         orphans = db.execute(

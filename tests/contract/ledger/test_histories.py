@@ -167,7 +167,7 @@ def replay(history: list[Operation], kinds: tuple[str, ...]) -> None:
 # Small figures in `make test`; the long run looks for what only many operations can meet.
 QUICK = settings(deadline=None, max_examples=60, database=None)
 LONG = settings(
-    deadline=None, max_examples=1_500, database=None, suppress_health_check=list(HealthCheck)
+    deadline=None, max_examples=600, database=None, suppress_health_check=list(HealthCheck)
 )
 histories = st.lists(operations, min_size=1, max_size=60)
 

@@ -108,6 +108,7 @@ def test_settling_after_the_window_moves_only_the_longer_limit(kind: str, tmp_pa
         assert await ledger.settle("r", "me", Need(400, 0))
         assert (await ledger.usage(minute, SCOPE)) == Usage(0, 1, 99, 60.25)
         assert (await ledger.usage(hour, SCOPE)).used == 400
+        assert await take(ledger, "t", *one(minute, 99))
 
     run(kind, tmp_path, body)
 
@@ -181,5 +182,27 @@ def test_a_stepped_wall_clock_gives_no_free_quota_and_locks_nobody_out(
         assert not await take(ledger, "b", *one(limit, 1))
         clock.advance(59.25)
         assert await take(ledger, "b", *one(limit, 100))
+
+    run(kind, tmp_path, body)
+
+
+def test_an_id_used_again_does_not_inherit_the_old_lease(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        assert await take(ledger, "r", *one(PARALLEL, 1), lease_s=10.0)
+        assert await ledger.release("r", "me")
+        assert await take(ledger, "r", *one(PARALLEL, 1), lease_s=100.0)
+        clock.advance(50.0)
+        assert not await take(ledger, "s", *one(PARALLEL, 1))
+
+    run(kind, tmp_path, body)
+
+
+def test_ended_leases_are_not_kept_until_they_would_have_expired(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        for turn in range(1_000):
+            assert await take(ledger, f"r{turn}", *one(PARALLEL, 1), lease_s=3_600.0)
+            assert await ledger.release(f"r{turn}", "me")
+        assert not isinstance(ledger, MemoryLedger) or ledger.size() < 100
+        assert kind == "memory" or _rows(tmp_path) == (0, 0, 0)
 
     run(kind, tmp_path, body)
