@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from types import TracebackType
-from typing import Self
+from typing import Self, cast
 
 import httptools
 
@@ -223,13 +223,15 @@ class _Link(asyncio.Protocol):
         self.writable.set()
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)  # noqa: S101 - narrows for the checker
-        self.transport = transport
+        # uvloop's transports are no subclass of asyncio.Transport.
+        self.transport = cast("asyncio.Transport", transport)
         self._number = self._upstream.opened(self)
 
     def data_received(self, data: bytes) -> None:
         try:
             self._parser.feed_data(data)
+        except httptools.HttpParserUpgrade:
+            pass  # CONNECT: a complete request like any other
         except httptools.HttpParserError:
             self.transport.abort()
 
