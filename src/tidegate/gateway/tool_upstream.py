@@ -66,8 +66,9 @@ class ToolUpstream:
 
         `endless`: a subscription, which may be silent for as long as it likes once it has begun.
         """
-        # Not replayable: a tool that ran must not run again because a socket was stale.
-        request = UpstreamRequest(method, url, message.headers, message.body)
+        request = UpstreamRequest(
+            method, url, message.headers, message.body, replayable=message.replayable
+        )
         return Exchange(
             self._transport, request, self.clock, self.times, self._max, endless=endless
         )

@@ -16,6 +16,19 @@ from tidegate.mcp.eras import McpHeaders, Revision, upstream_headers
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
+_HARMLESS: Final = frozenset(
+    {
+        "completion/complete",
+        "ping",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/templates/list",
+        "server/discover",
+        "tools/list",
+    }
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,10 +42,15 @@ class ServerAddress:
 
 @dataclass(frozen=True, slots=True)
 class Outgoing:
-    """One message on its way to a server."""
+    """One message on its way to a server.
+
+    `replayable`: sending it twice does no harm beyond cost. A tool that ran must not run again
+    because the socket it was asked on turned out to be stale.
+    """
 
     headers: tuple[tuple[str, str], ...]
     body: bytes
+    replayable: bool = False
 
 
 def outgoing(
@@ -56,7 +74,8 @@ def outgoing(
         return Outgoing(tuple(own), strictjson.dumps(message.value))
     own += upstream_headers(message, revision, headers)
     value = message.encode(id=upstream_id) if isinstance(message, Request) else message.encode()
-    return Outgoing(tuple(own), strictjson.dumps(value))
+    replayable = isinstance(message, Request) and message.method in _HARMLESS
+    return Outgoing(tuple(own), strictjson.dumps(value), replayable)
 
 
 def ending(server: ServerAddress, version: str | None, session: str) -> Outgoing:

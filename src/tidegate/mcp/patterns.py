@@ -52,11 +52,19 @@ def literal_prefix(pattern: str) -> str:
 
 
 def fold(text: str) -> str:
-    """`text` as a careless reader may take it: NFKC, case folded, without invisible characters."""
+    """`text` as a careless reader may take it: NFKC, case folded, without invisible characters.
+
+    Repeated until nothing changes, since each step can give the others more to do.
+    """
     if text.isascii():
         return "".join(c for c in text.lower() if "!" <= c <= "~")
-    folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
-    return "".join(c for c in folded if not is_invisible(c))
+    for _round in range(4):
+        before = text
+        folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
+        text = "".join(c for c in folded if not is_invisible(c))
+        if text == before:
+            break
+    return text
 
 
 def is_invisible(character: str) -> bool:

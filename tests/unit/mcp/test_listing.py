@@ -1,0 +1,118 @@
+"""Does a list show what may be called, and keep everything beside it?"""
+
+from itertools import product
+
+import pytest
+
+from tests.unit.mcp.asking import ask, tell
+from tidegate.jsonrpc import Notification, Request
+from tidegate.mcp.authorize import Subject
+from tidegate.mcp.listing import (
+    filter_result,
+    filter_tasks,
+    made_private,
+    may_hear,
+    narrow_subscription,
+)
+
+
+def visible(subject: Subject) -> bool:
+    return "secret" not in subject.name
+
+
+MEMBERS = {
+    "tools": ("name", Subject("tools", "x")),
+    "prompts": ("name", Subject("prompts", "x")),
+    "resources": ("uri", Subject("resources", "x")),
+    "resourceTemplates": ("uriTemplate", Subject("resources", "x", template=True)),
+}
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.parametrize("names", list(product(["a", "secret"], repeat=3)))
+def test_a_list_keeps_what_is_visible_in_its_order(member: str, names: tuple[str, ...]) -> None:
+    key, _ = MEMBERS[member]
+    items = [{key: f"{name}{n}", "x": [n]} for n, name in enumerate(names)]
+    result = {member: items, "nextCursor": "c", "_meta": {"k": 1}, "cacheScope": "public"}
+    kept = [item for item in items if "secret" not in str(item[key])]
+    shown = filter_result(result, visible)
+    assert shown == {**result, member: kept}
+    assert (shown is result) is (len(kept) == len(items))
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+def test_the_filter_asks_about_the_right_kind(member: str) -> None:
+    key, subject = MEMBERS[member]
+    asked: list[Subject] = []
+    filter_result({member: [{key: "x"}]}, lambda each: not asked.append(each))
+    assert asked == [subject]
+
+
+@pytest.mark.parametrize("member", MEMBERS)
+@pytest.mark.parametrize("item", [None, "a", 1, [], {}, {"name": 1, "uri": None}, {"Name": "a"}])
+def test_an_element_without_a_readable_name_is_hidden(member: str, item: object) -> None:
+    assert filter_result({member: [item]}, visible) == {member: []}
+
+
+@pytest.mark.parametrize("result", [None, [], "x", {}, {"tools": None}, {"tools": {"a": 1}}])
+def test_what_is_no_list_is_left_alone(result: object) -> None:
+    assert filter_result(result, visible) is result
+
+
+def test_every_list_in_a_result_is_filtered() -> None:
+    result = {"tools": [{"name": "secret"}], "prompts": [{"name": "secret"}, {"name": "a"}]}
+    assert filter_result(result, visible) == {"tools": [], "prompts": [{"name": "a"}]}
+
+
+def test_tasks_are_listed_for_their_owner() -> None:
+    result = {"tasks": [{"taskId": "mine"}, {"taskId": "other"}, {}, "x"], "nextCursor": "c"}
+    shown = filter_tasks(result, lambda task_id: task_id == "mine")
+    assert shown == {"tasks": [{"taskId": "mine"}], "nextCursor": "c"}
+    assert filter_tasks(shown, lambda task_id: task_id == "mine") is shown
+    for other in ({}, {"tasks": 1}, None):
+        assert filter_tasks(other, lambda _: False) is other
+
+
+def test_nothing_leaves_as_public() -> None:
+    assert made_private({"cacheScope": "public", "a": 1}) == {"cacheScope": "private", "a": 1}
+    for result in ({"cacheScope": "private"}, {}, None, [1]):
+        assert made_private(result) is result
+
+
+def subscription(notifications: object) -> Request:
+    return ask("subscriptions/listen", notifications=notifications, _meta={"a": 1})
+
+
+def test_a_subscription_loses_the_uris_that_may_not_be_read() -> None:
+    asked = subscription({"toolsListChanged": True, "resourceSubscriptions": ["a:1", "a:secret"]})
+    narrowed = narrow_subscription(asked, visible)
+    wanted = {"toolsListChanged": True, "resourceSubscriptions": ["a:1"]}
+    assert narrowed == subscription(wanted)
+
+
+def test_a_subscription_without_hidden_uris_is_the_same() -> None:
+    for wanted in ({}, {"toolsListChanged": True}, {"resourceSubscriptions": ["a:1"]}):
+        asked = subscription(wanted)
+        assert narrow_subscription(asked, visible) is asked
+
+
+@pytest.mark.parametrize(
+    "wanted", [None, [], "x", {"resourceSubscriptions": "a:1"}, {"resourceSubscriptions": [1]}]
+)
+def test_a_malformed_subscription_is_none(wanted: object) -> None:
+    assert narrow_subscription(subscription(wanted), visible) is None
+    assert narrow_subscription(ask("subscriptions/listen"), visible) is None
+
+
+@pytest.mark.parametrize(
+    ("notification", "heard"),
+    [
+        (tell("notifications/message", data="secret"), True),
+        (tell("notifications/resources/updated", uri="a:1"), True),
+        (tell("notifications/resources/updated", uri="a:secret"), False),
+        (tell("notifications/resources/updated", uri=1), False),
+        (tell("notifications/resources/updated"), False),
+    ],
+)
+def test_news_of_a_hidden_resource_is_not_heard(notification: Notification, *, heard: bool) -> None:
+    assert may_hear(notification, visible) is heard

@@ -1,0 +1,227 @@
+"""Do globs, foldings, URIs and regular expressions mean one thing each?"""
+
+import re
+from itertools import product
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tidegate.mcp.patterns import (
+    UnsafePattern,
+    canonical_uri,
+    compile_pattern,
+    fold,
+    glob,
+    is_invisible,
+    literal_prefix,
+)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        ("*", ["", "a", "a\nb"], []),
+        ("a", ["a"], ["", "A", "aa", "a\n"]),
+        ("a*", ["a", "ab", "a\n"], ["", "ba"]),
+        ("*a", ["a", "ba"], ["ab"]),
+        ("a*b*c", ["abc", "axbxc", "abcbc", "abbcc"], ["ac", "acb", "abcd"]),
+        ("**a**", ["a", "xay"], ["b"]),
+        ("?", ["a", "*", "\n"], ["", "ab"]),
+        ("a?c*", ["abc", "abcd"], ["ac"]),
+        ("[ab]", ["[ab]"], ["a"]),
+        ("a.c", ["a.c"], ["abc"]),
+        ("a\\*", ["a\\", "a\\b"], ["a*"]),
+    ],
+)
+def test_a_glob_matches_the_whole_text(pattern: str, matching: list[str], other: list[str]) -> None:
+    test = glob(pattern)
+    assert [text for text in matching if not test(text)] == []
+    assert [text for text in other if test(text)] == []
+
+
+def naive(pattern: str, text: str) -> bool:
+    if not pattern:
+        return not text
+    if pattern[0] == "*":
+        return any(naive(pattern[1:], text[cut:]) for cut in range(len(text) + 1))
+    return bool(text) and pattern[0] in ("?", text[0]) and naive(pattern[1:], text[1:])
+
+
+def test_globs_agree_with_the_plain_definition() -> None:
+    patterns = ["".join(letters) for size in range(5) for letters in product("ab*?", repeat=size)]
+    texts = ["".join(letters) for size in range(5) for letters in product("ab", repeat=size)]
+    for pattern in patterns:
+        test = glob(pattern)
+        assert [test(text) for text in texts] == [naive(pattern, text) for text in texts], pattern
+
+
+def test_a_long_name_and_many_stars_stay_cheap() -> None:
+    assert not glob("a*" * 60 + "b")("a" * 5000)
+
+
+def test_the_prefix_of_a_glob_is_what_all_matches_share() -> None:
+    assert [literal_prefix(p) for p in ("file:///a/*", "a?b", "abc", "*")] == [
+        "file:///a/",
+        "a",
+        "abc",
+        "",
+    ]
+
+
+DISGUISES = [
+    "admin_reset",
+    "ADMIN_Reset",
+    " admin_reset ",
+    "admin\u200b_reset",
+    "admin\u00ad_reset",
+    "admin_reset\u0000",
+    "\ufeffadmin_reset",
+    "admin\u3164_reset",
+    "ad\ufe0fmin_reset",
+    "\uff41\uff44\uff4d\uff49\uff4e\uff3freset",
+    "admin_re\u017fet",
+    "\U0001d41admin_reset",
+    "\u24d0dmin_reset",
+]
+
+
+@pytest.mark.parametrize("text", DISGUISES)
+def test_a_disguise_folds_to_the_plain_name(text: str) -> None:
+    assert fold(text) == "admin_reset"
+
+
+@given(st.text())
+def test_folding_twice_changes_nothing(text: str) -> None:
+    once = fold(text)
+    assert fold(once) == once
+    assert not any(map(is_invisible, once))
+
+
+@pytest.mark.parametrize(
+    ("uri", "plain"),
+    [
+        ("file:///data/a", "file:///data/a"),
+        ("FILE:///data/A", "file:///data/A"),
+        ("http://HOST/Path?Q=1#F", "http://host/Path?Q=1#F"),
+        ("file:///data/a%20b", "file:///data/a b"),
+        ("file:///%64ata/a", "file:///data/a"),
+        ("file:///data%2Fa", "file:///data/a"),
+        ("file:///data/%C3%A9", "file:///data/é"),
+        ("file:///data/é", "file:///data/é"),
+        ("urn:isbn:1", "urn:isbn:1"),
+        ("test://template/{id}/x", "test://template/{id}/x"),
+        ("a:", "a:"),
+        ("file:///data/...", "file:///data/..."),
+    ],
+)
+def test_a_uri_has_one_canonical_spelling(uri: str, plain: str) -> None:
+    assert canonical_uri(uri) == plain
+
+
+@pytest.mark.parametrize(
+    "uri",
+    [
+        "",
+        "data/a",
+        "/etc/passwd",
+        "1a:x",
+        "file:///data/../etc",
+        "file:///data/./a",
+        "file:///data/..",
+        "file:///data/..%2fetc",
+        "file:///data/%2e%2e/etc",
+        "file:///data/%2E./etc",
+        "file:///data/%252e%252e/etc",
+        "file:///data/%25%32%65/etc",
+        "file:///data\\etc",
+        "file:///data/%5cetc",
+        "file:///data/%",
+        "file:///data/%zz",
+        "file:///data/%ff",
+        "file:///data/%00",
+        "file:///data/a b",
+        "file:///data/a\n",
+        "file:///data/\u200b",
+        "file:///data/%E2%80%8B",
+        "file://h\u00f6st/",
+        "f\u0131le:///x",
+        "a:" + "b" * 2048,
+    ],
+)
+def test_a_uri_that_two_readers_could_read_differently_is_none(uri: str) -> None:
+    assert canonical_uri(uri) is None
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matching", "other"),
+    [
+        ("[a-z]+", ["a", "abc"], ["", "A", "a1", "a\n"]),
+        ("a|b", ["a", "b"], ["ab"]),
+        ("(?:ab|c)d?", ["abd", "c"], ["d"]),
+        (r"\d{2,3}", ["12", "123"], ["1", "١٢"]),
+        (r"a{2}", ["aa"], ["a"]),
+        (r"a{1,}", ["a", "aaa"], [""]),
+        (r"(ab){1}", ["ab"], []),
+        (r"[^\]a]\.", ["b."], ["]."]),
+        (r"[]a]", ["]", "a"], ["b"]),
+        (r"a*?b", ["b", "aab"], []),
+        (r"^x$", ["x"], ["x\n"]),
+        ("", [""], ["a"]),
+        (r"\-\/", ["-/"], []),
+    ],
+)
+def test_a_safe_pattern_is_compiled(pattern: str, matching: list[str], other: list[str]) -> None:
+    compiled = compile_pattern(pattern)
+    assert [text for text in matching if not compiled.fullmatch(text)] == []
+    assert [text for text in other if compiled.fullmatch(text)] == []
+
+
+@pytest.mark.parametrize(
+    "pattern",
+    [
+        "(a+)+",
+        "(a|b)*",
+        "(?:a?){9}",
+        "((a*))*",
+        "(a{2,3}){2}",
+        "a+a+a+",
+        "[a-z]*[a-z]*[a-z]*x",
+        "(a|b)" * 21,
+        r"(a)\1",
+        r"\bx",
+        r"\Z",
+        r"\x41",
+        "(?=a)",
+        "(?!a)",
+        "(?<=a)b",
+        "(?i)a",
+        "(?P<n>a)",
+        "a)",
+        "(a",
+        "[a",
+        "[",
+        "a\\",
+        "*a",
+        "{2}",
+        "a{3,2}",
+        "a{b}",
+        "[[a]]",
+        "[b-a]",
+        "(" * 20 + ")" * 20,
+        "a" * 1025,
+        "a**",
+    ],
+)
+def test_an_unsafe_or_broken_pattern_is_refused(pattern: str) -> None:
+    with pytest.raises(UnsafePattern):
+        compile_pattern(pattern)
+
+
+@given(st.text(alphabet="ab()[]|?*+{},12\\d^-.", max_size=24))
+def test_whatever_is_accepted_is_a_pattern_of_the_standard_library(pattern: str) -> None:
+    try:
+        compiled = compile_pattern(pattern)
+    except UnsafePattern:
+        return
+    assert re.compile(pattern, re.ASCII) == compiled

@@ -1,0 +1,132 @@
+"""Does everything that outlives a request belong to somebody, and is it bounded?"""
+
+import pytest
+
+from tests.unit.mcp.asking import ADMIN, STRANGER, VIEWER
+from tidegate.mcp.sessions import Recent, RunningCalls, Sessions
+from tidegate.policy import Principal
+
+
+def test_a_session_has_an_id_of_ours_and_belongs_to_its_principal() -> None:
+    sessions = Sessions()
+    mine = sessions.open(VIEWER, "s", "upstream-id", "2025-11-25", 0.0)
+    assert mine.id != "upstream-id"
+    assert len(mine.id) == 32
+    assert sessions.find(mine.id, VIEWER, 1.0) is mine
+    for other in (ADMIN, STRANGER, Principal("vera", "other", ("viewer",), "k1")):
+        assert sessions.find(mine.id, other, 1.0) is None
+    assert sessions.find(mine.id, VIEWER, 1.0) is mine
+
+
+def test_a_new_key_of_the_same_principal_keeps_the_session() -> None:
+    sessions = Sessions()
+    mine = sessions.open(VIEWER, "s", "u", None, 0.0)
+    assert sessions.find(mine.id, Principal("vera", "acme", ("admin",), "new"), 0.0) is mine
+
+
+def test_an_ended_session_is_unknown() -> None:
+    sessions = Sessions()
+    mine = sessions.open(VIEWER, "s", "u", None, 0.0)
+    sessions.close(mine)
+    sessions.close(mine)
+    assert sessions.find(mine.id, VIEWER, 0.0) is None
+    assert len(sessions) == 0
+
+
+def test_an_unused_session_expires_and_use_keeps_it() -> None:
+    sessions = Sessions(idle_s=10.0)
+    used, idle = (sessions.open(VIEWER, "s", "u", None, 0.0) for _ in range(2))
+    assert sessions.find(used.id, VIEWER, 9.0) is used
+    assert sessions.find(idle.id, VIEWER, 10.0) is None
+    assert sessions.find(used.id, VIEWER, 18.9) is used
+    assert sessions.find(used.id, VIEWER, 28.9) is None
+
+
+def test_one_principal_cannot_fill_the_table() -> None:
+    sessions = Sessions(bound=5, per_owner=2)
+    theirs = sessions.open(ADMIN, "s", "u", None, 0.0)
+    mine = [sessions.open(VIEWER, "s", "u", None, 1.0) for _ in range(10)]
+    assert len(sessions) == 3
+    assert [s for s in mine if sessions.find(s.id, VIEWER, 1.0)] == mine[-2:]
+    assert sessions.find(theirs.id, ADMIN, 1.0) is theirs
+
+
+def test_the_whole_table_is_bounded() -> None:
+    sessions = Sessions(bound=3, per_owner=2)
+    people = [Principal(str(n), "t", (), "k") for n in range(10)]
+    for each in people:
+        sessions.open(each, "s", "u", None, 0.0)
+    assert len(sessions) == 3
+
+
+def test_a_task_is_known_to_the_principal_that_began_it_only() -> None:
+    sessions = Sessions()
+    sessions.begin_task(VIEWER, "s", "t1", "get_status")
+    assert sessions.task_tool(VIEWER, "s", "t1") == "get_status"
+    assert sessions.task_tool(ADMIN, "s", "t1") is None
+    assert sessions.task_tool(VIEWER, "other", "t1") is None
+    assert sessions.task_tool(VIEWER, "s", 1) is None
+
+
+def test_only_the_recent_is_remembered() -> None:
+    recent: Recent[int] = Recent(2)
+    for key in ("a", "b", "a", "c"):
+        recent.put(key, len(recent))
+    assert [recent.get(key) for key in ("a", "b", "c")] == [2, None, 2]
+    assert (recent.take("a"), recent.take("a")) == (True, False)
+
+
+def test_an_id_goes_out_as_it_came_unless_it_is_taken() -> None:
+    fresh = iter([100, 101, 102])
+    calls = RunningCalls(lambda: next(fresh))
+    with calls.running(VIEWER, "s", None, 7) as first, calls.running(ADMIN, "s", None, 7) as second:
+        assert (first.upstream_id, second.upstream_id) == (7, 100)
+        with calls.running(ADMIN, "other", None, 7) as elsewhere:
+            assert elsewhere.upstream_id == 7
+        with calls.running(VIEWER, "s", None, "7") as text:
+            assert text.upstream_id == "7"
+            with calls.running(VIEWER, "s", None, "7") as again:
+                assert again.upstream_id == "7#101"
+        with calls.running(VIEWER, "s", None, 100) as taken:
+            assert taken.upstream_id == 102
+    with calls.running(ADMIN, "s", None, 7) as later:
+        assert later.upstream_id == 7
+    assert len(calls) == 0
+
+
+def test_sessions_of_the_upstream_keep_their_own_ids() -> None:
+    sessions, calls = Sessions(), RunningCalls()
+    one, two = (sessions.open(VIEWER, "s", each, None, 0.0) for each in ("u1", "u2"))
+    with calls.running(VIEWER, "s", one, 1) as first, calls.running(VIEWER, "s", two, 1) as second:
+        assert (first.upstream_id, second.upstream_id) == (1, 1)
+        assert calls.find(VIEWER, one, 1) is first
+        assert calls.find(VIEWER, two, 1) is second
+        assert calls.find(VIEWER, None, 1) is None
+
+
+def test_a_cancellation_finds_the_call_of_its_own_client() -> None:
+    calls = RunningCalls()
+    with calls.running(VIEWER, "s", None, 7) as mine, calls.running(ADMIN, "s", None, 7) as theirs:
+        assert calls.find(VIEWER, None, 7) is mine
+        assert calls.find(ADMIN, None, 7) is theirs
+        for other in ("7", 8, None, True, [7]):
+            assert calls.find(VIEWER, None, other) is None
+        assert calls.find(STRANGER, None, 7) is None
+    assert calls.find(VIEWER, None, 7) is None
+
+
+def test_of_two_calls_with_one_key_the_one_from_the_same_peer_is_meant() -> None:
+    calls = RunningCalls()
+    with (
+        calls.running(VIEWER, "s", None, 7, ("10.0.0.1", 1)) as first,
+        calls.running(VIEWER, "s", None, 7, ("10.0.0.2", 2)) as second,
+    ):
+        assert calls.find(VIEWER, None, 7, ("10.0.0.2", 2)) is second
+        assert calls.find(VIEWER, None, 7, ("10.0.0.3", 3)) is first
+
+
+def test_a_failed_call_gives_its_id_back() -> None:
+    calls = RunningCalls()
+    with pytest.raises(KeyError), calls.running(VIEWER, "s", None, 7):
+        raise KeyError
+    assert len(calls) == 0
