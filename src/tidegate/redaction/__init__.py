@@ -3,6 +3,9 @@
 Lives here: the public names. Everything in this package is pure: text in, text out.
 """
 
+from tidegate.redaction.chat_fields import redact_chat_completion, redact_chat_request
+from tidegate.redaction.chat_stream import ChatStreamRedactor
+from tidegate.redaction.leaves import redact_tree
 from tidegate.redaction.policy import FAMILIES, RedactionPolicy
 from tidegate.redaction.spans import BlockedContent, Counts, Redacted, Span, TooManyChannels
 from tidegate.redaction.stream import Redactor, RedactorSet
@@ -10,6 +13,7 @@ from tidegate.redaction.stream import Redactor, RedactorSet
 __all__ = [
     "FAMILIES",
     "BlockedContent",
+    "ChatStreamRedactor",
     "Counts",
     "Redacted",
     "RedactionPolicy",
@@ -17,4 +21,7 @@ __all__ = [
     "RedactorSet",
     "Span",
     "TooManyChannels",
+    "redact_chat_completion",
+    "redact_chat_request",
+    "redact_tree",
 ]

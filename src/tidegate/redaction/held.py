@@ -19,7 +19,7 @@ class HeldText:
     along. Indices are positions in the folded `text`.
     """
 
-    __slots__ = ("at", "taken", "text", "_origin", "_places", "_raw", "_raw_at")
+    __slots__ = ("_origin", "_places", "_raw", "_raw_at", "at", "taken", "text")
 
     def __init__(self, lead: str = "") -> None:
         self.text = lead

@@ -7,7 +7,7 @@ openings and carries decisions out (stream).
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from typing import Protocol
 
@@ -73,8 +73,11 @@ class UrlCredentials:
 # ---- password: value, Authorization: Scheme value ---------------------------------------------
 
 _STRONG = r"passw(?:or)?d|passphrase|passcode|pwd"
+# A page token is a place in a list, not a secret.
+_NO_PLACE = "".join(rf"(?<!{word})(?<!{word}[_\- ])" for word in ("page", "next", "sync"))
 _WEAK = (
-    r"secret|token|(?:api|access|secret|private|account|encryption|signing|master|auth)[_\- ]?key"
+    rf"secret|{_NO_PLACE}token"
+    r"|(?:api|access|secret|private|account|encryption|signing|master|auth)[_\- ]?key"
 )
 _AUTHORIZATION = r"authorization"
 _KEYWORD = re.compile(
@@ -157,7 +160,10 @@ class KeywordValue:
         stop = word.end() if word else head
         if stop == edge and not whole:
             return Verdict.WAIT
-        return self._word(text, (head, stop), scheme is not None, open_end=stop == edge)
+        if stop == edge and stop - head >= _VALUE_MAX // 2:
+            hit = self._judge(text, head, stop, quoted=False)
+            return replace(hit, run=_WORD_RUN) if isinstance(hit, Hit) else hit
+        return self._word(text, head, stop, schemed=scheme is not None)
 
     def _quoted(self, text: str, head: int, edge: int, *, whole: bool) -> Hit | Verdict:
         close = text.find(text[head], head + 1, edge)
@@ -168,16 +174,8 @@ class KeywordValue:
             return Verdict.TEXT
         return self._judge(text, head + 1, close, quoted=True)
 
-    def _word(
-        self, text: str, place: tuple[int, int], schemed: bool, *, open_end: bool
-    ) -> Hit | Verdict:
-        head, stop = place
+    def _word(self, text: str, head: int, stop: int, *, schemed: bool) -> Hit | Verdict:
         value = text[head:stop]
-        if open_end and stop - head >= _VALUE_MAX // 2:
-            hit = self._judge(text, head, stop, quoted=False)
-            if isinstance(hit, Hit):
-                return Hit(head, stop, self.family, hit.rule, SECRET, _WORD_RUN)
-            return hit
         following = _NEXT_FIELD.search(value)
         if following:
             value = value[: following.start()]

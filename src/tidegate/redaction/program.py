@@ -59,6 +59,12 @@ class Program:
         """Nothing in this whole text can be a value. Cheap, and False only means "perhaps"."""
         return text.isascii() and self._anchor.search(text) is None
 
+    def secret_key(self, key: str) -> bool:
+        """A field of this name usually holds a secret."""
+        if key[-2:].lower() not in _KEYWORD_TAILS:
+            return False
+        return self.openings.before(f"{key}:", len(key) + 1) is not None
+
     def find(self, text: str, start: int, end: int) -> list[Hit]:
         """The values in one segment, without overlaps, by start."""
         if self._anchor.search(text, start, end) is None:
@@ -76,6 +82,7 @@ class Program:
         return self._allow is not None and bool(self._allow.match(text[hit.start : hit.end]))
 
 
+_KEYWORD_TAILS = frozenset({"rd", "wd", "se", "de", "et", "en", "ey", "on"})
 # The characters that open a mode. A keyword ends in one of these pairs before `:` or `=`.
 _KEYWORD_END = r"(?i:rd|wd|se|de|et|en|ey|on)"
 _OPENING_ANCHORS = {

@@ -16,7 +16,7 @@ text in any pieces and feeding it whole give the same output. The four states:
 import re
 from collections.abc import Hashable
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from tidegate.redaction.barriers import LOOSE, cut_after, cut_before, last_cut
 from tidegate.redaction.held import HeldText
@@ -38,6 +38,14 @@ _SHORT = 20
 _TRIGGER = re.compile(r"[0-9@:=/%\-](?:(?<!-)|BEGIN)").search
 
 
+class Piece(NamedTuple):
+    """Output that stands for the next `taken` characters of input; verbatim unless `replaced`."""
+
+    text: str
+    taken: int
+    replaced: bool
+
+
 class Redactor:
     """Redacts one stream of text: `feed` pieces, then `flush`.
 
@@ -47,9 +55,9 @@ class Redactor:
     """
 
     __slots__ = (
-        "counts",
         "_actions",
         "_end",
+        "_gaps",
         "_held",
         "_keep",
         "_mode",
@@ -62,6 +70,7 @@ class Redactor:
         "_shown",
         "_skip",
         "_spans",
+        "counts",
     )
 
     def __init__(
@@ -79,6 +88,7 @@ class Redactor:
         self._keep = keep_spans
         self._spans: list[Span] = []
         self._out: list[str] = []
+        self._gaps: list[tuple[int, int]] = []
         self._sent = 0
         self._run: Run | None = None
         self._shown = False
@@ -105,10 +115,7 @@ class Redactor:
             whole, at = held.text + text, held.at
             if len(whole) - at < _SHORT and not _TRIGGER(whole, at):
                 held.text = whole
-                if whole[-1] in LOOSE:
-                    cut = len(whole)
-                else:
-                    cut = whole.rfind(" ", at) + 1 or at
+                cut = len(whole) if whole[-1] in LOOSE else whole.rfind(" ", at) + 1 or at
                 self._sent += cut - at
                 held.taken += cut - at
                 held.at = cut
@@ -119,6 +126,17 @@ class Redactor:
             return self._work(text, final=False)
         pieces = range(0, len(text), _PIECE)
         return "".join(self._work(text[i : i + _PIECE], final=False) for i in pieces)
+
+    def feed_pieces(self, text: str) -> list[Piece]:
+        """Like `feed`, as pieces that say which part of the original each stands for."""
+        self._work(text, final=False)
+        return self._pieces()
+
+    def flush_pieces(self) -> list[Piece]:
+        """Like `flush`, as pieces."""
+        self._work("", final=True)
+        self.drop()
+        return self._pieces()
 
     def flush(self) -> str:
         """The rest, judged as text that has ended. A later `feed` begins a new text."""
@@ -138,11 +156,18 @@ class Redactor:
 
     def _work(self, text: str, *, final: bool) -> str:
         self._held.append(text)
-        self._out = []
+        self._out, self._gaps = [], []
         while self._step(final=final):
             pass
         self._settle()
         return "".join(self._out)
+
+    def _pieces(self) -> list[Piece]:
+        gaps = dict(self._gaps)
+        return [
+            Piece(piece, gaps.get(place, len(piece)), place in gaps)
+            for place, piece in enumerate(self._out)
+        ]
 
     def _step(self, *, final: bool) -> bool:
         """Do one thing; False if nothing more can be done with the text that is here."""
@@ -249,6 +274,9 @@ class Redactor:
         dropped = held.take(end) if done and run.exact else held.take_before(end)
         if self._shown:
             self._emit(dropped)
+        elif dropped:
+            self._gaps.append((len(self._out), len(dropped)))
+            self._out.append("")
         if done:
             self._run = None
         if self._keep and dropped:
@@ -267,6 +295,8 @@ class Redactor:
         start_in, start_out = held.taken, self._sent
         value = held.take(hit.end)
         self._shown = action == "report"
+        if not self._shown:
+            self._gaps.append((len(self._out), len(value)))
         self._emit(value if self._shown else hit.kind.placeholder)
         label = hit.kind.label
         self.counts[label] = self.counts.get(label, 0) + 1

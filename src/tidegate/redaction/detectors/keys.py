@@ -12,7 +12,7 @@ from tidegate.redaction.hits import DOTTED, URL_SAFE, Hit, Run
 from tidegate.redaction.spans import SECRET
 
 _WORD = "[A-Za-z0-9]"
-_TOKEN = r"[A-Za-z0-9_\-]"
+_SAFE = r"[A-Za-z0-9_\-]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,9 +29,9 @@ FORMATS = (
     KeyFormat(
         "sk_key",
         (r"\-", "(?<=sk-)"),
-        rf"sk-(?:(?:proj|svcacct|admin|None|ant(?:-[a-z0-9]{{2,10}})?|or-v1)-{_TOKEN}{{16,}}"
+        rf"sk-(?:(?:proj|svcacct|admin|None|ant(?:-[a-z0-9]{{2,10}})?|or-v1)-{_SAFE}{{16,}}"
         rf"|{_WORD}{{20}}"
-        rf"|(?:[a-z0-9]{{2,10}}-){{1,2}}(?=[a-z_\-]{{0,24}}[A-Z0-9]){_TOKEN}{{24,}})",
+        rf"|(?:[a-z0-9]{{2,10}}-){{1,2}}(?=[a-z_\-]{{0,24}}[A-Z0-9]){_SAFE}{{24,}})",
     ),
     KeyFormat(
         "aws_access_key",
@@ -43,9 +43,9 @@ FORMATS = (
     KeyFormat("github_pat", ("_", "(?<=github_pat_)"), r"github_pat_[A-Za-z0-9_]{22,}"),
     KeyFormat("slack_token", (r"\-", "(?<=xox[a-z]-)"), r"xox[abceoprs]-[A-Za-z0-9\-]{15,}"),
     KeyFormat("slack_app", (r"\-", "(?<=xapp-)"), r"xapp-[0-9]-[A-Za-z0-9\-]{15,}"),
-    KeyFormat("google_api_key", ("z", "(?<=AIz)a"), rf"AIza{_TOKEN}{{30,}}"),
-    KeyFormat("google_oauth", ("9", r"(?<=ya29)\."), rf"ya29\.{_TOKEN}{{20,}}"),
-    KeyFormat("google_client_secret", (r"\-", "(?<=GOCSPX-)"), rf"GOCSPX-{_TOKEN}{{20,}}"),
+    KeyFormat("google_api_key", ("z", "(?<=AIz)a"), rf"AIza{_SAFE}{{30,}}"),
+    KeyFormat("google_oauth", ("9", r"(?<=ya29)\."), rf"ya29\.{_SAFE}{{20,}}"),
+    KeyFormat("google_client_secret", (r"\-", "(?<=GOCSPX-)"), rf"GOCSPX-{_SAFE}{{20,}}"),
     KeyFormat(
         "stripe_key",
         ("_", "(?<=[srp]k_)(?:live|test|prod)_"),
@@ -53,7 +53,7 @@ FORMATS = (
     ),
     KeyFormat("webhook_secret", ("_", "(?<=whsec_)"), rf"whsec_{_WORD}{{20,}}"),
     KeyFormat("npm_token", ("_", "(?<=npm_)"), rf"npm_{_WORD}{{30,}}"),
-    KeyFormat("pypi_token", (r"\-", "(?<=pypi-)"), rf"pypi-{_TOKEN}{{50,}}"),
+    KeyFormat("pypi_token", (r"\-", "(?<=pypi-)"), rf"pypi-{_SAFE}{{50,}}"),
     KeyFormat("huggingface_token", ("_", "(?<=hf_)"), rf"hf_{_WORD}{{30,}}"),
     KeyFormat(
         "gitlab_token",
@@ -61,10 +61,10 @@ FORMATS = (
             r"\-",
             "(?<=gl[pci][atbm]t-)|(?<=gl[rdf]t-)|(?<=gloas-)|(?<=glsoat-)|(?<=glagent-)",
         ),
-        rf"gl(?:[pci][atbm]t|[rdf]t|oas|soat|agent)-{_TOKEN}{{20,}}",
+        rf"gl(?:[pci][atbm]t|[rdf]t|oas|soat|agent)-{_SAFE}{{20,}}",
     ),
     KeyFormat(
-        "sendgrid_key", (r"\.", r"(?<=SG\.)"), rf"SG\.{_TOKEN}{{16,}}\.{_TOKEN}{{16,}}", DOTTED
+        "sendgrid_key", (r"\.", r"(?<=SG\.)"), rf"SG\.{_SAFE}{{16,}}\.{_SAFE}{{16,}}", DOTTED
     ),
     KeyFormat("groq_key", ("_", "(?<=gsk_)"), rf"gsk_{_WORD}{{20,}}"),
     KeyFormat("xai_key", (r"\-", "(?<=xai-)"), rf"xai-{_WORD}{{40,}}"),
@@ -77,7 +77,7 @@ FORMATS = (
         r"shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}",
     ),
     KeyFormat("databricks_token", ("p", "(?<=dap)i[0-9a-f]{8}"), r"dapi[0-9a-f]{32,}"),
-    KeyFormat("vault_token", (r"\.", r"(?<=hv[sbr]\.)"), rf"hv[sbr]\.{_TOKEN}{{20,}}"),
+    KeyFormat("vault_token", (r"\.", r"(?<=hv[sbr]\.)"), rf"hv[sbr]\.{_SAFE}{{20,}}"),
     KeyFormat(
         "doppler_token", (r"\.", r"(?<=dp\.)[a-z]{2,5}\."), rf"dp\.[a-z]{{2,5}}\.{_WORD}{{30,}}"
     ),
@@ -88,8 +88,8 @@ FORMATS = (
 def _rest(run: Run | None) -> str:
     """The same characters as the run, so that long and short keys end alike."""
     if run is DOTTED:
-        return rf"{_TOKEN}*+(?:\.{_TOKEN}++)*"
-    return "" if run is None else f"{_TOKEN}*+"
+        return rf"{_SAFE}*+(?:\.{_SAFE}++)*"
+    return "" if run is None else f"{_SAFE}*+"
 
 
 class Keys:
@@ -112,7 +112,7 @@ class Keys:
 
 _JWT = re.compile(
     rf"(?<![A-Za-z0-9])(?:eyJ|ZXlK)"
-    rf"(?:{_TOKEN}{{10,}}+\.{_TOKEN}{{10,}}+|{_TOKEN}{{200,}}+)(?:\.{_TOKEN}++)*"
+    rf"(?:{_SAFE}{{10,}}+\.{_SAFE}{{10,}}+|{_SAFE}{{200,}}+)(?:\.{_SAFE}++)*"
 )
 
 

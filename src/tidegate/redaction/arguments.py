@@ -1,0 +1,238 @@
+r"""How are values inside tool-call arguments redacted while the JSON text arrives in pieces?
+
+Lives here: an incremental lexer for JSON text. Escapes are decoded before detection, replacement
+happens inside string values only, and what is not replaced leaves in its original spelling
+(`\/` stays `\/`). Keys, numbers and structure pass. Text that turns out not to be JSON is
+redacted as plain text from the first character on that JSON does not allow. Does not live here:
+which delta belongs to which call (chat_stream).
+"""
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from tidegate.redaction.spans import Counts
+from tidegate.redaction.stream import Piece, Redactor
+
+if TYPE_CHECKING:
+    from tidegate.redaction.policy import RedactionPolicy
+
+_MAX_DEPTH = 256
+_LITERAL_MAX = 64
+_KEY_MAX = 64
+_RUN = re.compile(r'[^"\\]*')
+_SPACE = re.compile(r"[ \t\n\r]+")
+_LITERAL = re.compile(r'[^ \t\n\r{}\[\]:,"]+')
+_VALID = re.compile(r"true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?")
+_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|[^u])", re.DOTALL)
+_OPEN_ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{0,3})?")
+_PAIR = re.compile(r"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}")
+_HIGH = re.compile(r"\\u[dD][89abAB][0-9A-Fa-f]{2}")
+_OPEN_LOW = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9A-Fa-f]{0,2})?)?)?)?")
+_SHORT_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+def quoted(text: str) -> str:
+    """`text` as a JSON string; half a surrogate pair leaves as an escape."""
+    if text.isascii():
+        return json.encoder.encode_basestring_ascii(text)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return json.encoder.encode_basestring_ascii(text)
+    return json.encoder.encode_basestring(text)
+
+
+class ArgumentsRedactor:
+    """Redacts one JSON text: `feed` fragments, then `flush`.
+
+    Holds what the redactor of the current string holds, one escape, or one number.
+    """
+
+    def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
+        self._policy = policy
+        self._counts = counts
+        self._stack: list[str] = []
+        self._key_next = False
+        self._key: str | None = None  # the text of the last key, of the current one while open
+        self._in_key = False
+        self._value: Redactor | None = None  # open while inside a string value
+        self._flying: list[str] = []  # original spelling of each character that `_value` holds
+        self._rest = ""  # an unfinished escape or literal
+        self._plain: Redactor | None = None
+        self.complete = False
+
+    @property
+    def pending(self) -> int:
+        """Characters that arrived and have not left."""
+        inner = self._plain or self._value
+        return len(self._rest) + (inner.pending if inner else 0)
+
+    def feed(self, fragment: str) -> str:
+        """What may leave after `fragment`. Raises BlockedContent, and ValueError if too deep."""
+        text, self._rest = self._rest + fragment, ""
+        out: list[str] = []
+        place = 0
+        while place < len(text):
+            if self._plain is not None:
+                out.append(self._plain.feed(text[place:]))
+                break
+            if self._value is not None:
+                place = self._string(text, place, out)
+            elif self._in_key:
+                place = self._key_part(text, place, out)
+            else:
+                place = self._structure(text, place, out)
+            if self._rest:
+                break
+        return "".join(out)
+
+    def flush(self) -> str:
+        """The rest, judged as text that has ended, whether or not the JSON is complete."""
+        out: list[str] = []
+        if self._value is not None:
+            if self._rest:
+                out += self._spelled(self._value.feed_pieces(self._rest), list(self._rest))
+            out += self._spelled(self._value.flush_pieces(), [])
+        elif self._plain is not None or self._rest:
+            plain = self._plain or Redactor(self._policy, counts=self._counts, keep_spans=False)
+            out.append(plain.feed(self._rest) + plain.flush())
+        self.__init__(self._policy, self._counts)  # type: ignore[misc]
+        return "".join(out)
+
+    def _structure(self, text: str, place: int, out: list[str]) -> int:
+        """Outside of strings."""
+        char = text[place]
+        if char in " \t\n\r":
+            space = _SPACE.match(text, place)
+            stop = space.end() if space else place + 1
+            out.append(text[place:stop])
+            return stop
+        if char == '"':
+            self._open_string()
+        elif char in "{[":
+            if len(self._stack) >= _MAX_DEPTH:
+                raise ValueError("tool arguments are nested too deeply")
+            self._stack.append(char)
+            self._key_next = char == "{"
+            self.complete = False
+        elif char in "}]" and self._stack:
+            self._stack.pop()
+            self._key_next = False
+            self.complete = not self._stack
+        elif char == ",":
+            self._key_next = self._stack[-1:] == ["{"]
+            self._key = None if self._key_next else self._key
+        elif char == ":":
+            self._key_next = False
+        else:
+            return self._literal(text, place, out)
+        out.append(char)
+        return place + 1
+
+    def _open_string(self) -> None:
+        if self._key_next:
+            self._in_key, self._key = True, ""
+            return
+        lead = ""
+        if self._key and self._policy.program.secret_key(self._key):
+            lead = f"{self._key}:"
+        self._value = Redactor(self._policy, counts=self._counts, keep_spans=False, lead=lead)
+
+    def _literal(self, text: str, place: int, out: list[str]) -> int:
+        """A number or a word; anything else means that this is not JSON."""
+        found = _LITERAL.match(text, place)
+        stop = found.end() if found else place + 1
+        if stop == len(text) and stop - place <= _LITERAL_MAX:
+            self._rest = text[place:]
+            return stop
+        if _VALID.fullmatch(text, place, stop) and stop - place <= _LITERAL_MAX:
+            out.append(text[place:stop])
+            return stop
+        self._plain = Redactor(self._policy, counts=self._counts, keep_spans=False)
+        return place
+
+    def _key_part(self, text: str, place: int, out: list[str]) -> int:
+        run = _RUN.match(text, place)
+        stop = run.end() if run else place
+        if stop < len(text) and text[stop] == "\\":
+            if stop + 1 == len(text):
+                self._rest = text[stop:]
+                out.append(text[place:stop])
+                return len(text)
+            stop += 2
+        elif stop < len(text):
+            self._in_key = False
+            out.append(text[place : stop + 1])
+            self._key = ((self._key or "") + text[place:stop])[-_KEY_MAX:]
+            return stop + 1
+        out.append(text[place:stop])
+        self._key = ((self._key or "") + text[place:stop])[-_KEY_MAX:]
+        return stop
+
+    def _string(self, text: str, place: int, out: list[str]) -> int:
+        """Inside a string value: decode up to its end, or to the end of `text`."""
+        value = self._value
+        assert value is not None  # noqa: S101
+        decoded: list[str] = []
+        spelled: list[str] = []
+        closed = False
+        while place < len(text):
+            run = _RUN.match(text, place)
+            stop = run.end() if run else place
+            if stop > place:
+                decoded.append(text[place:stop])
+                spelled.extend(text[place:stop])
+                place = stop
+            if place == len(text):
+                break
+            if text[place] == '"':
+                closed = True
+                place += 1
+                break
+            escape = self._escape(text, place)
+            if escape is None:
+                self._rest = text[place:]
+                place = len(text)
+                break
+            decoded.append(escape[0])
+            spelled.append(text[place : escape[1]])
+            place = escape[1]
+        out += self._spelled(value.feed_pieces("".join(decoded)), spelled)
+        if closed:
+            out += self._spelled(value.flush_pieces(), [])
+            out.append('"')
+            self._value = None
+        return place
+
+    @staticmethod
+    def _escape(text: str, place: int) -> tuple[str, int] | None:
+        """The character and the end of the escape at `place`; None if it is not all here."""
+        pair = _PAIR.match(text, place)
+        if pair:
+            high, low = int(pair[0][2:6], 16), int(pair[0][8:12], 16)
+            return chr(0x10000 + ((high - 0xD800) << 10) + low - 0xDC00), pair.end()
+        if _OPEN_ESCAPE.fullmatch(text, place):
+            return None
+        if _HIGH.match(text, place) and _OPEN_LOW.fullmatch(text, place + 6):
+            return None
+        found = _ESCAPE.match(text, place)
+        if found is None:
+            return "u", place + 2  # not an escape that JSON knows; it keeps its spelling
+        body = found[0][1:]
+        if body[0] == "u":
+            return chr(int(body[1:], 16)), found.end()
+        return _SHORT_ESCAPES.get(body, body), found.end()
+
+    def _spelled(self, pieces: list[Piece], spelled: list[str]) -> list[str]:
+        """What leaves, each kept character in the spelling in which it came."""
+        flying = self._flying
+        flying += spelled
+        out: list[str] = []
+        start = 0
+        for piece in pieces:
+            stop = start + piece.taken
+            out += [quoted(piece.text)[1:-1]] if piece.replaced else flying[start:stop]
+            start = stop
+        del flying[:start]
+        return out

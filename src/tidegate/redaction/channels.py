@@ -1,0 +1,182 @@
+"""Which texts of one response are open, and in what shape does each go on?
+
+Lives here: the redactor or lexer of every open text, the identity of tool calls as providers
+really send them (index missing, repeated, from 1), the bound on their number, and the delta that
+carries held text out. Does not live here: reading events (chat_stream).
+"""
+
+from collections.abc import Hashable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from tidegate.redaction.arguments import ArgumentsRedactor
+from tidegate.redaction.leaves import Path
+from tidegate.redaction.spans import Counts, TooManyChannels
+from tidegate.redaction.stream import Redactor
+
+if TYPE_CHECKING:
+    from tidegate.redaction.policy import RedactionPolicy
+
+MAX_CHANNELS = 64
+_MAX_CALLS = 4096
+_IDENTITY = ("index", "type")
+
+Shape = list[tuple[str, dict[str, object] | None]]
+Delta = dict[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A choice as its event names it: `key` tells it from others, `index` is None if absent."""
+
+    key: Hashable
+    index: object
+
+
+@dataclass(slots=True)
+class Channel:
+    """One open text of one choice."""
+
+    choice: Choice
+    text: Redactor | ArgumentsRedactor
+    shape: Shape
+
+    def tail(self) -> Delta:
+        """A delta with what was held; empty if nothing was."""
+        rest: object = self.text.flush()
+        if not rest:
+            return {}
+        for key, identity in reversed(self.shape):
+            inner = rest
+            if identity is not None and isinstance(inner, dict):
+                inner = [{**identity, **inner}]
+            rest = {key: inner}
+        return rest if isinstance(rest, dict) else {}
+
+
+def shape_of(delta: object, path: Path) -> Shape:
+    """How to build a delta that holds nothing but the text at `path`."""
+    shape: Shape = []
+    node = delta
+    for step in path:
+        if isinstance(step, str) and isinstance(node, dict):
+            shape.append((step, None))
+            node = node[step]
+        elif isinstance(step, int) and isinstance(node, list):
+            node = node[step]
+            key, _ = shape[-1]
+            # The type of a tool call is sent once; clients that add up deltas would double it.
+            names = ("index",) if key == "tool_calls" else _IDENTITY
+            shape[-1] = (
+                key,
+                {name: node[name] for name in names if name in node}
+                if isinstance(node, dict)
+                else {},
+            )
+    return shape
+
+
+class Channels:
+    """The open texts of one response; at most MAX_CHANNELS, beyond that TooManyChannels."""
+
+    def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
+        self._policy = policy
+        self._counts = counts
+        self._open: dict[tuple[Hashable, ...], Channel] = {}
+        self._call_ids: dict[tuple[Hashable, Hashable], str] = {}
+        self._last_call: dict[Hashable, Hashable] = {}
+
+    @property
+    def pending(self) -> int:
+        """Characters held over all texts."""
+        return sum(channel.text.pending for channel in self._open.values())
+
+    def text(self, choice: Choice, path: Path, delta: object) -> Redactor | ArgumentsRedactor:
+        """The redactor of the text at `path` of the delta."""
+        return self._channel((choice.key, *path), choice, path, delta)
+
+    def arguments(
+        self, choice: Choice, slot: Hashable, path: Path, delta: object
+    ) -> Redactor | ArgumentsRedactor:
+        """The lexer of the call in `slot`."""
+        return self._channel((choice.key, "call", slot), choice, path, delta)
+
+    def _channel(
+        self, key: tuple[Hashable, ...], choice: Choice, path: Path, delta: object
+    ) -> Redactor | ArgumentsRedactor:
+        channel = self._open.get(key)
+        if channel is None:
+            self._make_room()
+            text: Redactor | ArgumentsRedactor = (
+                ArgumentsRedactor(self._policy, self._counts)
+                if key[1] == "call"
+                else Redactor(self._policy, counts=self._counts, keep_spans=False)
+            )
+            channel = self._open[key] = Channel(choice, text, shape_of(delta, path))
+        return channel.text
+
+    def _make_room(self) -> None:
+        if len(self._open) < MAX_CHANNELS:
+            return
+        for key, channel in list(self._open.items()):
+            text = channel.text
+            if isinstance(text, ArgumentsRedactor) and text.complete and not text.pending:
+                del self._open[key]
+        if len(self._open) >= MAX_CHANNELS:
+            raise TooManyChannels(f"more than {MAX_CHANNELS} open texts in one response")
+
+    def call_slot(
+        self, choice: Choice, position: int, item: dict[str, object]
+    ) -> tuple[Hashable, Delta]:
+        """Where the state of this tool-call fragment lives, and the tail of a call it replaces.
+
+        The index alone does not name a call: it may be missing, or the same for every call. A
+        new id in the same place begins a new call; a fragment without index and id goes on with
+        the last one.
+        """
+        index, ident = item.get("index"), item.get("id")
+        named = isinstance(ident, str) and bool(ident)
+        slot: Hashable = ("index", index) if isinstance(index, int) else ("position", position)
+        if not named and not isinstance(index, int) and position == 0:
+            slot = self._last_call.get(choice.key, slot)
+        self._last_call[choice.key] = slot
+        tail: Delta = {}
+        if named:
+            if self._call_ids.get((choice.key, slot), ident) != ident:
+                replaced = self._open.pop((choice.key, "call", slot), None)
+                tail = replaced.tail() if replaced else {}
+            if len(self._call_ids) >= _MAX_CALLS:
+                raise TooManyChannels(f"more than {_MAX_CALLS} tool calls in one response")
+            self._call_ids[choice.key, slot] = str(ident)
+        return slot, tail
+
+    def tails(self, choice: Choice | None = None) -> list[tuple[object, Delta]]:
+        """What one choice (or every choice) still holds, by choice index; closes those texts."""
+        found: dict[Hashable, tuple[object, Delta]] = {}
+        for key, channel in list(self._open.items()):
+            if choice is not None and channel.choice.key != choice.key:
+                continue
+            del self._open[key]
+            tail = channel.tail()
+            if tail:
+                index, delta = found.get(channel.choice.key, (channel.choice.index, {}))
+                found[channel.choice.key] = (index, merged(delta, tail))
+        return list(found.values())
+
+    def clear(self) -> None:
+        """Forget every text."""
+        self._open.clear()
+
+
+def merged(one: Delta, other: Delta) -> Delta:
+    """Both deltas in one: lists are joined, objects are merged."""
+    result = dict(one)
+    for key, value in other.items():
+        mine = result.get(key)
+        if isinstance(mine, list) and isinstance(value, list):
+            result[key] = mine + value
+        elif isinstance(mine, dict) and isinstance(value, dict):
+            result[key] = merged(mine, value)
+        else:
+            result[key] = value
+    return result

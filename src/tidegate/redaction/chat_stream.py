@@ -1,0 +1,212 @@
+"""What may a client see of this chat completion event, and what waits for the next?
+
+Lives here: the channels of a streamed chat completion (one redactor for each choice and field,
+one lexer for each tool call), the event that carries held text out before a choice finishes, and
+the short way for events that differ from the last one in a single string. Does not live here:
+server-sent events (sse), where an error goes (gateway), whole answers (chat_fields).
+"""
+
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING
+
+from tidegate.redaction.channels import Channels, Choice, Delta
+from tidegate.redaction.chat_fields import (
+    Logprobs,
+    is_arguments,
+    is_streamed,
+    is_structural,
+    without_logprobs,
+)
+from tidegate.redaction.leaves import Holder, LeafRedactor, Path, rewrite
+from tidegate.redaction.splice import dump, load, rewritten
+from tidegate.redaction.template import Template
+
+if TYPE_CHECKING:
+    from tidegate.redaction.policy import RedactionPolicy
+    from tidegate.redaction.spans import Counts
+
+_ENVELOPE = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
+
+
+class ChatStreamRedactor:
+    """Redacts the events of one streamed chat completion, JSON in, JSON out.
+
+    Raises BlockedContent; TooManyChannels; ValueError for an event that is no JSON or ambiguous.
+    After an exception nothing of this object may be sent any more.
+    """
+
+    def __init__(
+        self,
+        policy: "RedactionPolicy",
+        *,
+        logprobs: Logprobs = "drop",
+        tool_arguments: bool = True,
+    ) -> None:
+        self.counts: Counts = {}
+        self._logprobs: Logprobs = logprobs
+        self._tool_arguments = tool_arguments
+        self._leaves = LeafRedactor(policy, self.counts)
+        self._channels = Channels(policy, self.counts)
+        self._envelope: dict[str, object] = {}
+        self._template: Template | None = None
+
+    @property
+    def unscanned(self) -> int:
+        """Leaves that passed unread because they are base64 data."""
+        return self._leaves.unscanned
+
+    @property
+    def pending(self) -> int:
+        """Characters held over all channels."""
+        return self._channels.pending
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The events that may leave after this one; `data` itself when nothing changed."""
+        template = self._template
+        if template is not None:
+            text = template.text_of(data)
+            if text is not None:
+                out = template.feed(text)
+                return [data] if out == text else [template.event(out)]
+            self._template = None
+        doc = load(data)
+        if not isinstance(doc, dict):
+            new = rewrite(doc, self._leaves.visit)
+            return [data if new is doc else rewritten(data, doc, new)]
+        if "choices" in doc:
+            self._envelope = {key: doc[key] for key in _ENVELOPE if key in doc}
+        event = _Event(
+            self._channels,
+            self._leaves,
+            logprobs=self._logprobs,
+            tool_arguments=self._tool_arguments,
+        )
+        new = event.rewrite(doc)
+        added = self._added(event.tails)
+        # The text must be the only thing that an event of this shape can change.
+        if event.texts == 1 and not event.others and not event.finished:
+            self._template = Template.of(data, *event.last)
+        return [*added, data if new is doc else rewritten(data, doc, new)]
+
+    def finish(self) -> list[bytes]:
+        """What is still held when the stream ends without a finish reason."""
+        return self._added(self._channels.tails())
+
+    def drop(self) -> None:
+        """Forget what is held: the upstream broke off, and half a secret must not leave."""
+        self._channels.clear()
+        self._template = None
+
+    def _added(self, tails: list[tuple[object, dict[str, object]]]) -> list[bytes]:
+        if not tails:
+            return []
+        choices: list[dict[str, object]] = []
+        for index, delta in tails:
+            choice: dict[str, object] = {} if index is None else {"index": index}
+            choices.append({**choice, "delta": delta, "finish_reason": None})
+        return [dump({**self._envelope, "choices": choices})]
+
+
+class _Event:
+    """One event on its way through: what was fed, what else changed, what must leave before it."""
+
+    def __init__(
+        self,
+        channels: Channels,
+        leaves: LeafRedactor,
+        *,
+        logprobs: Logprobs,
+        tool_arguments: bool,
+    ) -> None:
+        self._channels = channels
+        self._leaves = leaves
+        self._logprobs: Logprobs = logprobs
+        self._tool_arguments = tool_arguments
+        self.tails: list[tuple[object, Delta]] = []
+        self.texts = 0  # fields that were fed to a channel
+        self.last: tuple[str, str, Callable[[str], str]] = ("", "", str)
+        self.others = False  # something changed that is no streamed text
+        self.finished = False
+
+    def rewrite(self, doc: dict[str, object]) -> object:
+        """The event as it may be seen; the same object when nothing changed."""
+        changed: dict[str, object] | None = None
+        for key, value in doc.items():
+            if key == "choices" and isinstance(value, list):
+                new: object = self._choices(value)
+            else:
+                new = rewrite(value, self._whole, (key,), doc)
+            if new is not value:
+                changed = dict(doc) if changed is None else changed
+                changed[key] = new
+        return doc if changed is None else changed
+
+    def _choices(self, choices: list[object]) -> list[object]:
+        new = [
+            self._one(choice, place)
+            if isinstance(choice, dict)
+            else rewrite(choice, self._whole, ("choices", place), choices)
+            for place, choice in enumerate(choices)
+        ]
+        same = all(one is other for one, other in zip(new, choices, strict=True))
+        return choices if same else new
+
+    def _one(self, original: dict[str, object], place: int) -> dict[str, object]:
+        index, finish = original.get("index"), original.get("finish_reason")
+        known = isinstance(index, int)
+        choice = Choice(index if known else ("at", place), index if "index" in original else None)
+        ends = isinstance(finish, str) and bool(finish)
+        result = without_logprobs(original, self._logprobs)
+        self.others = self.others or result is not original
+        for key, value in original.items():
+            if key == "logprobs":
+                continue
+            if key == "delta" and isinstance(value, dict):
+                new = self._delta(choice, value, ends=ends)
+            else:
+                new = rewrite(value, self._whole, ("choices", place, key), original)
+            if new is not value:
+                result = {**result, key: new}
+        if ends:
+            self.finished = True
+            self.tails += self._channels.tails(choice)
+        return result
+
+    def _delta(self, choice: Choice, delta: Delta, *, ends: bool) -> object:
+        slots = self._slots(choice, delta.get("tool_calls"))
+
+        def visit(text: str, path: Path, holder: Holder) -> str:
+            if is_structural(path, text):
+                return text
+            if is_arguments(path):
+                if not self._tool_arguments:
+                    return text
+                slot = slots.get(path[1], path[:1]) if path[0] == "tool_calls" else path[:1]
+                channel = self._channels.arguments(choice, slot, path, delta)
+            elif is_streamed(path):
+                channel = self._channels.text(choice, path, delta)
+            else:
+                return self._whole(text, path, holder)
+            self.texts += 1
+            self.last = (str(path[-1]), text, channel.feed)
+            out = channel.feed(text)
+            # A text that came with the finish reason may leave with it; an older one goes before.
+            return out + channel.flush() if ends and text else out
+
+        return rewrite(delta, visit)
+
+    def _slots(self, choice: Choice, calls: object) -> dict[object, Hashable]:
+        slots: dict[object, Hashable] = {}
+        for position, item in enumerate(calls if isinstance(calls, list) else ()):
+            if isinstance(item, dict):
+                slots[position], tail = self._channels.call_slot(choice, position, item)
+                if tail:
+                    self.tails.append((choice.index, tail))
+        return slots
+
+    def _whole(self, text: str, path: Path, holder: Holder) -> str:
+        if is_structural(path, text):
+            return text
+        new = self._leaves.visit(text, path, holder)
+        self.others = self.others or new != text
+        return new

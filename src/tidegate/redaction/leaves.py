@@ -1,0 +1,114 @@
+"""What happens to a string that stands somewhere in a JSON tree and is whole by itself?
+
+Lives here: the walk over a tree that copies only what changes, and the judgement of one string
+leaf (base64 passes, everything else is redacted). Does not live here: fields whose text goes on
+in later events (chat_stream).
+"""
+
+import re
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tidegate.redaction.spans import Counts
+from tidegate.redaction.stream import Redactor
+
+if TYPE_CHECKING:
+    from tidegate.redaction.policy import RedactionPolicy
+
+MAX_DEPTH = 128
+Path = tuple[str | int, ...]
+Holder = dict[str, object] | list[object]
+Visit = Callable[[str, Path, Holder], str]
+
+_BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
+_DATA_URL = re.compile(
+    r"data:[A-Za-z0-9.+/\-]{0,80}(?:;[A-Za-z0-9=._+\-]{1,80}){0,4};base64,[A-Za-z0-9+/=\r\n]*"
+)
+_BASE64_KEYS = frozenset({"data", "blob", "b64_json", "file_data"})
+_BASE64_SIBLINGS = frozenset(
+    {"mimeType", "mime_type", "media_type", "format", "transcript", "expires_at"}
+)
+
+
+def rewrite(value: object, visit: Visit, path: Path = (), holder: Holder | None = None) -> object:
+    """`value` with every string leaf passed through `visit`; the same object if none changed.
+
+    `path` and `holder` say where `value` stands. Keys stay. ValueError if the tree is deeper than
+    MAX_DEPTH.
+    """
+    if isinstance(value, str):
+        new = visit(value, path, [] if holder is None else holder)
+        return value if new == value else new
+    if len(path) > MAX_DEPTH:
+        raise ValueError("a JSON tree is nested too deeply")
+    if isinstance(value, dict):
+        return _rewrite_dict(value, visit, path)
+    if isinstance(value, list):
+        return _rewrite_list(value, visit, path)
+    return value
+
+
+def _rewrite_dict(value: dict[str, object], visit: Visit, path: Path) -> object:
+    changed: dict[str, object] | None = None
+    for key, inner in value.items():
+        new = rewrite(inner, visit, (*path, key), value)
+        if new is not inner:
+            changed = dict(value) if changed is None else changed
+            changed[key] = new
+    return value if changed is None else changed
+
+
+def _rewrite_list(value: list[object], visit: Visit, path: Path) -> object:
+    changed: list[object] | None = None
+    for place, inner in enumerate(value):
+        new = rewrite(inner, visit, (*path, place), value)
+        if new is not inner:
+            changed = list(value) if changed is None else changed
+            changed[place] = new
+    return value if changed is None else changed
+
+
+class LeafRedactor:
+    """Redacts whole strings under one policy; `counts` is shared, `unscanned` counts base64."""
+
+    def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
+        self._policy = policy
+        self._program = policy.program
+        self._counts = counts
+        self.unscanned = 0
+
+    def visit(self, text: str, path: Path, holder: Holder) -> str:
+        """For `rewrite`: the redacted text of one leaf. Raises BlockedContent."""
+        key = path[-1] if path and isinstance(path[-1], str) else ""
+        if text.startswith("data:") and _DATA_URL.fullmatch(text):
+            self.unscanned += 1
+            return text
+        if key in _BASE64_KEYS and self._is_base64(text, key, holder):
+            self.unscanned += 1
+            return text
+        return self.text(text, key)
+
+    def text(self, text: str, key: str = "") -> str:
+        """`text` redacted as the whole value of the field `key`. Raises BlockedContent."""
+        lead = f"{key}:" if key and self._program.secret_key(key) else ""
+        if not lead and self._program.clean(text):
+            return text
+        redactor = Redactor(self._policy, counts=self._counts, keep_spans=False, lead=lead)
+        return redactor.feed(text) + redactor.flush()
+
+    @staticmethod
+    def _is_base64(text: str, key: str, holder: Holder) -> bool:
+        if not _BASE64.fullmatch(text):
+            return False
+        if key in {"blob", "b64_json"}:
+            return True
+        return isinstance(holder, dict) and not _BASE64_SIBLINGS.isdisjoint(holder)
+
+
+def redact_tree(value: object, policy: "RedactionPolicy") -> tuple[object, Counts]:
+    """Every string leaf of a JSON tree redacted; the same object when nothing changed.
+
+    Raises BlockedContent, and ValueError for a tree that is too deep.
+    """
+    counts: Counts = {}
+    return rewrite(value, LeafRedactor(policy, counts).visit), counts
