@@ -51,8 +51,13 @@ def test_a_file_held_by_another_process_answers_in_time_and_keeps_the_loop_free(
                 async with asyncio.timeout(5.0):
                     answers = await asked
                 assert {type(answer) for answer in answers} == {StoreUnavailable}
+                assert ledger.degraded
                 other.go_on()
                 await other.ends()
+            # Readiness comes back without a request: none is sent here while it is away.
+            async with asyncio.timeout(5.0):
+                while ledger.degraded:
+                    await asyncio.wait((asyncio.get_running_loop().create_future(),), timeout=0.01)
             # What was given up is not granted behind the callers' backs.
             assert await _usage_when_free(ledger) == Usage(0, 0, 100, None)
             assert await ledger.reserve("new", "me", ASKED, lease_s=30.0) == Granted("new")
@@ -250,10 +255,12 @@ def test_a_bad_call_does_not_harm_those_in_the_same_transaction(tmp_path: Path) 
 def test_a_ledger_that_is_not_open_is_unavailable(tmp_path: Path) -> None:
     async def body() -> None:
         ledger = SQLiteLedger(tmp_path / "ledger.db", ManualClock())
+        assert ledger.degraded
         with pytest.raises(StoreUnavailable):
             await ledger.usage(TOKENS, SCOPE)
         for _ in range(2):
             await ledger.open()
+        assert not ledger.degraded
         for _ in range(2):
             await ledger.close()
         with pytest.raises(StoreUnavailable):

@@ -37,7 +37,7 @@ MAX_QUEUED = 10_000
 
 MAX_BATCH = 512
 _BUSY_MS = 100
-_RETRY_OWED_S = 1.0
+_RETRY_S = 0.5
 
 
 class Job(Generic[T]):
@@ -98,6 +98,7 @@ class GroupCommit:
         self._lock_fd = -1
         self._owed: list[Job[object]] = []
         self._clock_alarm = False
+        self._degraded = False
 
     @property
     def accepts(self) -> bool:
@@ -107,6 +108,19 @@ class GroupCommit:
     def start(self) -> None:
         """Start the thread; the file is opened with the first batch."""
         self._thread.start()
+
+    @property
+    def degraded(self) -> bool:
+        """Whether the last attempt failed, or somebody waited in vain since."""
+        return self._degraded
+
+    def note_late(self) -> None:
+        """A caller waited in vain. The writer may be done by now: have it say so itself."""
+        if not self._degraded and self._accepts:
+            self._note_trouble("TimeoutError")
+            probe = Job(_nothing)
+            probe.future.cancel()
+            self.submit(probe)
 
     def submit(self, job: Job[T]) -> None:
         """Queue the job; raises StoreUnavailable when closed, or full and it need not happen."""
@@ -136,13 +150,15 @@ class GroupCommit:
                 if self._owed:
                     self._owed, owed = [], self._owed
                     self._commit(owed)
-                if batch:
+                if batch or self._degraded:
+                    # An empty batch asks whether the file serves again.
                     self._commit(batch)
             if self._owed:
                 self._commit(self._owed)
         finally:
             # Also when a bug ends the thread: from here on every caller is refused.
             self._accepts = False
+            self._degraded = True
             self._fail(self._drained(), "writer ended")
             self._disconnect()
             if self._lock_fd >= 0:
@@ -151,7 +167,7 @@ class GroupCommit:
 
     def _next_batch(self) -> list[Job[object]] | None:
         try:
-            first = self._queue.get(timeout=_RETRY_OWED_S if self._owed else None)
+            first = self._queue.get(timeout=_RETRY_S if self._owed or self._degraded else None)
         except queue.Empty:
             return []
         if first is None:
@@ -181,14 +197,26 @@ class GroupCommit:
             with self._turn():
                 results = self._transaction(batch)
         except _GaveUp:
+            self._note_trouble("SQLITE_BUSY")
             self._keep_owed(batch, "locked by another process")
         except (sqlite3.Error, OSError) as error:
-            # The text of the error may hold the path: log its kind alone.
-            logger.warning("ledger_store_failed", extra={"error": type(error).__name__})
+            # The text of the error may hold the path: its kind is enough.
+            self._note_trouble(type(error).__name__)
             self._disconnect()
             self._keep_owed(batch, type(error).__name__)
         else:
+            self._note_service()
             _deliver(results)
+
+    def _note_trouble(self, error: str) -> None:
+        if not self._degraded:
+            self._degraded = True
+            logger.warning("ledger_store_failed", extra={"error": error})
+
+    def _note_service(self) -> None:
+        if self._degraded:
+            self._degraded = False
+            logger.warning("ledger_store_serves_again")
 
     def _keep_owed(self, batch: Sequence[Job[object]], why: str) -> None:
         self._fail(batch, why)
@@ -266,6 +294,10 @@ class GroupCommit:
         if (abs(ahead_s) > ALARM_S) != self._clock_alarm:
             self._clock_alarm = not self._clock_alarm
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
+
+
+def _nothing(rows: Rows, now_us: int) -> None:
+    """Whether the file serves is all that is asked."""
 
 
 def _outcome(job: Job[object], rows: Rows, now_us: int) -> object:

@@ -141,6 +141,10 @@ class Ledger(Protocol):
     after each awaited call.
     """
 
+    @property
+    def degraded(self) -> bool:
+        """Whether the store failed to answer at the last attempt; for readiness and gauges."""
+
     async def open(self) -> None:
         """Make the store usable; raises StoreUnavailable if it is not."""
 

@@ -103,6 +103,11 @@ class MemoryLedger:
         self._time = StoreTime(clock.now_s(), clock.monotonic_s())
         self._rows = _Rows()
 
+    @property
+    def degraded(self) -> bool:
+        """Never: there is nothing that could fail."""
+        return False
+
     async def open(self) -> None:
         """Nothing to do."""
 

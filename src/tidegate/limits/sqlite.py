@@ -37,6 +37,11 @@ class SQLiteLedger:
         self._wait_s = wait_s
         self._writer: GroupCommit | None = None
 
+    @property
+    def degraded(self) -> bool:
+        """Whether the file failed us last, or is not open; it is asked again by itself."""
+        return self._writer is None or self._writer.degraded
+
     async def open(self) -> None:
         """Create the file if need be and start the writer; raises StoreUnavailable."""
         if self._writer is not None:
@@ -114,6 +119,8 @@ class SQLiteLedger:
             async with asyncio.timeout(self._wait_s):
                 return await job.future
         except TimeoutError:
+            if self._writer is not None:
+                self._writer.note_late()
             raise StoreUnavailable("no answer from the ledger in time") from None
         finally:
             job.withdraw()

@@ -28,6 +28,8 @@ class ScriptedLedger:
         self._pauses = pauses
         self._fails = fails
 
+    degraded = False
+
     async def open(self) -> None: ...
 
     async def close(self) -> None: ...
