@@ -7,12 +7,14 @@ here: the steps on the way (Trail), who pays (charge), what the client gets (app
 
 import asyncio
 import logging
+from collections.abc import Mapping
 from types import TracebackType
 
 from tidegate.clock import Clock
-from tidegate.errors import TidegateError
+from tidegate.errors import RateLimited, RequestExceedsLimit, TidegateError
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
+from tidegate.limits.ledger import Need
 from tidegate.records.entries import Trail
 from tidegate.records.store import Recorder
 
@@ -54,6 +56,21 @@ class Account:
         self._accounting.recorder.begin(self._trail)
         return self
 
+    def found(self, direction: str, counts: Mapping[str, int]) -> None:
+        """Detectors matched on the way in."""
+        self._accounting.metrics.redacted(direction=direction, found=counts)
+
+    def used(self, need: Need | None) -> None:
+        """What the request is settled at; None if that stays an estimate."""
+        if need is None:
+            return
+        tenant, metrics = self._trail.principal.tenant, self._accounting.metrics
+        metrics.tokens(tenant=tenant, kind="input", amount=need.input_tokens)
+        metrics.tokens(tenant=tenant, kind="output", amount=need.output_tokens)
+        self._trail.step(
+            "limits", "settle", input_tokens=need.input_tokens, output_tokens=need.output_tokens
+        )
+
     async def __aexit__(
         self,
         kind: type[BaseException] | None,
@@ -66,7 +83,7 @@ class Account:
                 outcome = self.outcome
             case TidegateError():
                 outcome, status = error.code, status or error.status
-                self._log_failure(error)
+                self._note_refusal(error)
             case asyncio.CancelledError():
                 outcome = "cancelled"
             case _:
@@ -81,7 +98,13 @@ class Account:
             seconds=self._accounting.clock.monotonic_s() - self._started_s,
         )
 
-    def _log_failure(self, error: TidegateError) -> None:
+    def _note_refusal(self, error: TidegateError) -> None:
+        if isinstance(error, RateLimited | RequestExceedsLimit):
+            self._trail.step(
+                "limits", "deny", limit=error.limit, cap=error.cap, requested=error.requested
+            )
+            tenant = self._trail.principal.tenant
+            self._accounting.metrics.limit_rejected(tenant=tenant, limit=error.limit)
         logger.log(
             logging.WARNING if error.status >= 500 else logging.INFO,
             "request_refused",

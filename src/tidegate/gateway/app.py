@@ -9,6 +9,7 @@ from pathlib import Path as FilePath
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.config import Config, is_loopback, values
+from tidegate.errors import StoreUnavailable
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.admin import Admin, Readiness
 from tidegate.gateway.attempts import Attempts, Bounds
@@ -60,30 +61,15 @@ class Gateway:
         )
         self._charging = Charging(self._ledger, new_owner())
         self.metrics = Metrics()
-        accounting = Accounting(self._recorder, self.metrics, self._clock)
-        gate = BodyGate(caps.bodies_in_flight_bytes)
+        self._accounting = Accounting(self._recorder, self.metrics, self._clock)
         bounds = Bounds(caps.upstream_event_bytes, caps.before_commit_bytes)
-        self._attempts = Attempts(self._transport, self._clock, bounds)
-        self._chat = Chat(
-            policy=lambda: self._revision.chat,
-            bodies=BodyReader(gate, max_bytes=caps.llm_body_bytes),
-            charging=self._charging,
-            attempts=self._attempts,
-            targets=self._targets,
-            accounting=accounting,
-            clock=self._clock,
-        )
+        self._attempts = Attempts(self._transport, self._clock, bounds, self.metrics)
         self._tool_upstream = ToolUpstream(
             self._transport, self._clock, max_answer_bytes=caps.upstream_event_bytes
         )
-        self._tools = ToolTraffic(
-            policy=lambda: self._revision.tools,
-            bodies=BodyReader(gate, max_bytes=caps.mcp_body_bytes),
-            charging=self._charging,
-            accounting=accounting,
-            upstream=self._tool_upstream,
-            clock=self._clock,
-        )
+        gate = BodyGate(caps.bodies_in_flight_bytes)
+        self._chat = self._make_chat(BodyReader(gate, max_bytes=caps.llm_body_bytes))
+        self._tools = self._make_tools(BodyReader(gate, max_bytes=caps.mcp_body_bytes))
         self._paths = self._path_table()
         self._front = Front(
             paths=lambda: self._paths,
@@ -98,13 +84,8 @@ class Gateway:
             demo=config.demo,
             revision=config.revision,
         )
-        self.admin = self._admin(config)
-        self.metrics.revision(config.revision)
-        self.metrics.watched = Watched(
-            records=self._recorder,
-            in_flight=lambda: self._front.in_flight,
-            breakers=self._breakers,
-        )
+        self.admin = self._make_admin(config)
+        self._watch()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI: `http` and `lifespan`."""
@@ -115,9 +96,15 @@ class Gateway:
 
     async def open(self) -> None:
         """Open the stores and the transport; raises StoreUnavailable."""
-        await self._ledger.open()
-        await self._recorder.open()
-        await self._transport.open()
+        try:
+            await self._ledger.open()
+            await self._recorder.open()
+            await self._transport.open()
+        except StoreUnavailable:
+            await self.close()
+            raise
+        if self._recorder.lost:
+            logger.warning("requests_lost", extra={"count": self._recorder.lost})
 
     async def close(self) -> None:
         """Settle what is owed, write what waits, close what is open."""
@@ -155,6 +142,36 @@ class Gateway:
         self.metrics.revision(config.revision)
         return stale
 
+    def _make_chat(self, bodies: BodyReader) -> Chat:
+        return Chat(
+            policy=lambda: self._revision.chat,
+            bodies=bodies,
+            charging=self._charging,
+            attempts=self._attempts,
+            targets=self._targets,
+            accounting=self._accounting,
+            clock=self._clock,
+        )
+
+    def _make_tools(self, bodies: BodyReader) -> ToolTraffic:
+        return ToolTraffic(
+            policy=lambda: self._revision.tools,
+            bodies=bodies,
+            charging=self._charging,
+            accounting=self._accounting,
+            upstream=self._tool_upstream,
+            clock=self._clock,
+        )
+
+    def _watch(self) -> None:
+        self.metrics.revision(self.config.revision)
+        self.metrics.watched = Watched(
+            records=self._recorder,
+            in_flight=lambda: self._front.in_flight,
+            store_degraded=lambda: self._ledger.degraded,
+            breakers=self._breakers,
+        )
+
     def _path_table(self) -> dict[bytes, Path]:
         return {
             self._revision.config.mcp.path.encode(): Path(
@@ -163,7 +180,7 @@ class Gateway:
             CHAT_PATH: Path(self._chat.serve),
         }
 
-    def _admin(self, config: Config) -> Admin:
+    def _make_admin(self, config: Config) -> Admin:
         settings = config.server.admin
         exposure = _exposure(config, settings.host)
         return Admin(

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 from tidegate.clock import Clock
 from tidegate.errors import Overloaded, TidegateError
+from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage
 from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay
 from tidegate.providers.openai import chat_request
@@ -41,9 +42,11 @@ class Attempts:
         transport: Transport,
         clock: Clock,
         bounds: Bounds,
+        metrics: Metrics,
     ) -> None:
         self._transport = transport
         self._clock = clock
+        self._metrics = metrics
         self._bounds = bounds
         self._live: set[Inbox] = set()
         self._closed = False
@@ -81,6 +84,7 @@ class Attempts:
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
         provider = step.target.provider
+        self._metrics.attempt(provider=provider, result=ended.outcome.value)
         call.trail.step("attempt", ended.outcome.value, provider=provider, status=ended.status)
         if ended.outcome is not Outcome.OK:
             logger.warning(
@@ -109,7 +113,7 @@ class Attempts:
                     wish_s = retry_after_s(headers, self._clock.now_s())
                     return Ended(classify(status, headers, body), status, wish_s)
                 stage = self._stage(call, headers)
-                return await Relay(call, step, inbox, stage, self._clock).run()
+                return await Relay(call, step, inbox, stage, self._clock, self._metrics).run()
             except AttemptFailed as failed:
                 return Ended(OUTCOME_OF[failed.failure])
             finally:

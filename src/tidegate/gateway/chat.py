@@ -134,6 +134,7 @@ class Chat:
                     len(body.raw), masking.mask_request, request.document
                 )
                 trail.counts("redact_request", masking.request, found)
+                account.found("request", found)
                 changed = document is not request.document
                 account.outcome = await self._attempts.answer(
                     ChatCall(
@@ -157,6 +158,7 @@ class Chat:
                         responder=responder,
                     )
                 )
+                account.used(charge.used)
 
 
 async def _beside_the_loop(

@@ -55,7 +55,7 @@ class Masking:
     response: Mode = "enforce"
     tool_arguments: Mode = "detect"
     tool_results: Mode = "enforce"
-    logprobs: str = "drop"
+    logprobs: Literal["drop", "refuse"] = "drop"
     tail_comment: bool = False
 
     def mask_request(self, body: Body) -> tuple[Body, Counts]:

@@ -70,6 +70,10 @@ class ResponseStage(Protocol):
     complete: bool
     broken: Outcome | None
 
+    @property
+    def found(self) -> dict[str, int]:
+        """How often each detector matched so far."""
+
     def feed(self, chunk: bytes) -> bytes:
         """Bytes for the client, also those before a fault; then look at `broken`."""
 
@@ -123,6 +127,11 @@ class ChatStream:
         self.tokens_seen = 0
         self.complete = False
         self.broken: Outcome | None = None
+
+    @property
+    def found(self) -> dict[str, int]:
+        """How often each detector matched so far, in first-seen order."""
+        return self._filter.counts
 
     def feed(self, chunk: bytes) -> bytes:
         """All that may leave after this read, as one buffer; b"" before the commit point."""
@@ -229,6 +238,11 @@ class ChatAnswer:
         self.tokens_seen = 0
         self.complete = False
         self.broken: Outcome | None = None
+
+    @property
+    def found(self) -> dict[str, int]:
+        """How often each detector matched."""
+        return self._filter.counts
 
     def feed(self, chunk: bytes) -> bytes:
         """Collects; nothing leaves before the document is whole."""

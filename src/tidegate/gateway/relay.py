@@ -12,6 +12,7 @@ from tidegate.clock import Clock
 from tidegate.errors import TidegateError, UpstreamInterrupted
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.masking import Masking
+from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ResponseStage
 from tidegate.gateway.respond import Header, Responder
 from tidegate.limits.ledger import Need
@@ -69,16 +70,23 @@ class Ended:
 class Relay:
     """One attempt that was answered with 200: from here on its bytes, clocks and end."""
 
-    __slots__ = ("_call", "_clock", "_clocks", "_inbox", "_outcome", "_stage", "_step")
+    __slots__ = ("_call", "_clock", "_clocks", "_inbox", "_metrics", "_outcome", "_stage", "_step")
 
     def __init__(
-        self, call: ChatCall, step: Try, inbox: Inbox, stage: ResponseStage, clock: Clock
+        self,
+        call: ChatCall,
+        step: Try,
+        inbox: Inbox,
+        stage: ResponseStage,
+        clock: Clock,
+        metrics: Metrics,
     ) -> None:
         self._call = call
         self._step = step
         self._inbox = inbox
         self._stage = stage
         self._clock = clock
+        self._metrics = metrics
         self._clocks = _Clocks(clock, call, step.deadline_s)
         self._outcome = Outcome.OK
 
@@ -101,6 +109,7 @@ class Relay:
         finally:
             if responder.started:
                 self._account()
+                self._note_found()
         if not responder.started:
             return Ended(self._outcome, 200)
         if self._outcome is not Outcome.OK:
@@ -133,6 +142,10 @@ class Relay:
             call.charge.commit()
             call.failover.commit()
             self._account()
+            self._metrics.first_byte(
+                provider=self._step.target.provider,
+                seconds=self._clock.monotonic_s() - call.started_s,
+            )
             headers = self._headers()
             if not call.stream:
                 await call.responder.json(200, ready, headers)
@@ -162,6 +175,13 @@ class Relay:
             input_tokens=spent.usage.prompt if spent.usage else estimate.input_tokens,
             output_tokens=spent.output_tokens,
         )
+
+    def _note_found(self) -> None:
+        mode = self._call.masking.response
+        if mode != "off":
+            found = self._stage.found
+            self._call.trail.counts("redact_response", mode, found)
+            self._metrics.redacted(direction="response", found=found)
 
     def _headers(self) -> tuple[Header, ...]:
         return (
