@@ -171,10 +171,8 @@ class _Draft:
         """
         hide = environ.get("HIDE_ADMIN_TOOLS", "")
         if hide not in ("", "0", "1"):
-            self.findings.outside[_HIDE] = "environment"
-            self.findings.error(
-                _HIDE, "HIDE_ADMIN_TOOLS is neither 0 nor 1", "write HIDE_ADMIN_TOOLS=1"
-            )
+            self.findings.outside[_HIDE] = "HIDE_ADMIN_TOOLS"
+            self.findings.error(_HIDE, "this is neither 0 nor 1", "write HIDE_ADMIN_TOOLS=1")
         mcp = self.tree.get("mcp")
         if hide == "1" and isinstance(mcp, dict) and mcp.get("hide_denied") == "off":
             self._put(_HIDE, "list", "HIDE_ADMIN_TOOLS")
@@ -215,7 +213,7 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
         origin=origin,
         revision=revision(config, findings.references),
         warnings=tuple(sorted(findings.warnings, key=lambda warning: warning.order)),
-        not_in_effect=tuple(findings.idle),
+        not_in_effect=tuple(sorted(findings.idle, key=lambda idle: (idle.line, idle.col))),
     )
 
 

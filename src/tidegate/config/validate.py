@@ -62,7 +62,7 @@ def _take_out(
     if error["type"] == "too_short" and error["input"]:
         # Pydantic counts only the items that are right; the wrong ones are reported themselves.
         return tree
-    if error["type"] in _EMPTY_PARTS and error["input"] is None:
+    if error["type"] in _EMPTY_PARTS and error["input"] is None and isinstance(path[-1], str):
         # `routes:` with nothing below it, all commented out: the same as no `routes` at all.
         return _without(tree, path)
     at_key = error["type"] in (UNKNOWN_KEY, "missing")

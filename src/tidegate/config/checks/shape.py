@@ -192,7 +192,7 @@ def _mcp_server(server: McpServer, path: Path, workers: int, findings: Findings)
             )
     elif given == ["url"]:
         for name in ("env", "cwd"):
-            if name in server.model_fields_set:
+            if getattr(server, name):
                 findings.error(
                     (*path, name), f"`{name}` belongs to a command", "remove it", at_key=True
                 )

@@ -1,0 +1,117 @@
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner, Result
+
+from tidegate.cli.check import check, schema
+
+BROKEN = "server: { port: 70000 }\nstore: { wait_s: -1 }\n"
+DOCUMENTED = """identity: { keys: [{ key: not-so-secret-at-all, principal: acme }] }
+redaction: { custom: [{ kind: ROOM, regex: 'R[0-9]{3}' }], vault: true }
+"""
+
+
+@pytest.fixture
+def run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> "Run":
+    monkeypatch.chdir(tmp_path)
+    for name in ("TIDEGATE_CONFIG", "TIDEGATE_LOG", "HIDE_ADMIN_TOOLS", "HOME"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path / "xdg"))
+    return Run(tmp_path)
+
+
+class Run:
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+
+    def __call__(self, text: str | None, *arguments: str) -> Result:
+        if text is not None:
+            (self._folder / "tidegate.yaml").write_text(text)
+        return CliRunner().invoke(check, arguments)
+
+
+def test_without_a_file_it_reports_on_the_demo_world(run: Run) -> None:
+    result = run(None)
+    assert result.exit_code == 0
+    assert result.stdout.startswith("demo world: valid, revision ")
+
+
+def test_all_problems_are_on_stderr_one_a_line_and_the_exit_code_is_3(run: Run) -> None:
+    result = run(BROKEN)
+    assert result.exit_code == 3
+    assert result.stdout == ""
+    assert [line.split(": ")[0] for line in result.stderr.splitlines()] == [
+        "tidegate.yaml:1:17",
+        "tidegate.yaml:2:18",
+    ]
+
+
+def test_remarks_come_before_the_verdict_the_loudest_first(run: Run) -> None:
+    result = run(DOCUMENTED)
+    assert result.exit_code == 0
+    kinds = [line.split(": ")[:3] for line in result.stdout.splitlines()]
+    assert kinds[0][0] == "warning"
+    assert kinds[1][1:] == ["redaction.custom", "NOT PROTECTED"]
+    assert kinds[2][1:] == ["redaction.vault", "not in effect yet"]
+    assert kinds[3][1].startswith("valid, revision")
+
+
+def test_show_prints_a_file_with_origins_in_which_remarks_are_comments(run: Run) -> None:
+    result = run(DOCUMENTED, "--show")
+    assert result.exit_code == 0
+    assert "# warning: tidegate.yaml:1:27: identity.keys[0].key" in result.stdout
+    assert "  port: 8080" in result.stdout
+    assert "not-so-secret-at-all" not in result.stdout
+
+
+def test_what_serve_would_refuse_is_refused_here_too(run: Run) -> None:
+    result = run("demo: true\nserver: { host: '::' }\n")
+    assert result.exit_code == 3
+    assert "refused by serve" in result.stdout
+    assert "identity.keys[0]: everybody knows this demo key" in result.stdout
+
+
+def test_json_holds_everything_and_only_json(run: Run) -> None:
+    report = json.loads(run(DOCUMENTED, "--json", "--show").stdout)
+    assert report["valid"] is True
+    assert report["source"] == "tidegate.yaml"
+    assert [entry["path"] for entry in report["warnings"]] == ["identity.keys[0].key"]
+    assert [(entry["path"], entry["weakens"]) for entry in report["not_in_effect"]] == [
+        ("redaction.custom", True),
+        ("redaction.vault", False),
+    ]
+    assert report["configuration"]["identity"]["keys"][0]["key"] == "(literal)"
+    assert report["origins"]["redaction.vault"] == "tidegate.yaml:2"
+    assert report["origins"]["server.port"] == "default"
+
+
+def test_json_of_an_invalid_file_holds_the_problems(run: Run) -> None:
+    result = run(BROKEN, "--json")
+    assert result.exit_code == 3
+    report = json.loads(result.stdout)
+    assert report["valid"] is False
+    assert [(entry["line"], entry["path"]) for entry in report["problems"]] == [
+        (1, "server.port"),
+        (2, "store.wait_s"),
+    ]
+
+
+def test_a_file_that_is_named_must_exist(run: Run) -> None:
+    result = run(None, "--config", "none.yaml")
+    assert result.exit_code == 3
+    assert result.stderr == (
+        "none.yaml: there is no such file: create it, or name another one with --config\n"
+    )
+
+
+def test_the_variable_names_the_file(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    Path("other.yaml").write_text(BROKEN)
+    monkeypatch.setenv("TIDEGATE_CONFIG", "other.yaml")
+    assert run("demo: true\n").stderr.startswith("other.yaml:1:17: ")
+
+
+def test_the_schema_is_one_json_document() -> None:
+    result = CliRunner().invoke(schema)
+    assert result.exit_code == 0
+    assert set(json.loads(result.stdout)["properties"]) >= {"server", "routes", "mcp", "demo"}
