@@ -1,6 +1,7 @@
 """How is a gateway process started and asked, for a measurement?"""
 
 import http.client
+import json
 import os
 import signal
 import subprocess
@@ -11,6 +12,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
+from threading import Thread
 from time import perf_counter
 
 
@@ -41,18 +43,31 @@ def gateway(config: str) -> Iterator[Process]:
         process = subprocess.Popen(  # noqa: S603 - our own command
             [sys.executable, "-m", "tidegate", "serve", "--config", str(path), "--port", "0"],
             cwd=folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.DEVNULL,
+            env={**os.environ, "TIDEGATE_LOG": "json"},
+            stderr=subprocess.PIPE,
         )
         try:
-            line = (process.stdout.readline() if process.stdout else b"").decode()
-            port = int(line.split("http://")[1].split()[0].rpartition(":")[2].rstrip(",/"))
-            yield Process(port, perf_counter() - begin, process.pid)
+            port = _port(process)
+            started_in_s = perf_counter() - begin
+            # Somebody has to read the log, or the gateway stands still when the pipe is full.
+            Thread(target=_drain, args=(process,), daemon=True).start()
+            yield Process(port, started_in_s, process.pid)
         finally:
             process.send_signal(signal.SIGTERM)
             process.wait()
-            if process.stdout is not None:
-                process.stdout.close()
+
+
+def _port(process: subprocess.Popen[bytes]) -> int:
+    for line in process.stderr or ():
+        event = json.loads(line) if line.startswith(b"{") else {}
+        if event.get("event") == "ready" and event.get("listener") == "main":
+            return int(event["port"])
+    raise RuntimeError("the gateway did not start")
+
+
+def _drain(process: subprocess.Popen[bytes]) -> None:
+    for _ in process.stderr or ():
+        pass
 
 
 def ask(connection: http.client.HTTPConnection, path: str, body: bytes) -> float:

@@ -78,7 +78,7 @@ def running(
         assert old in text
         text = text.replace(old, new)
     (folder / "profile.yaml").write_text(text)
-    environment = {**os.environ, **(environ or {})}
+    environment = {**os.environ, "TIDEGATE_LOG": "json", **(environ or {})}
     with asyncio.Runner() as runner:
         stack = AsyncExitStack()
         for usual, app in upstreams.items():
@@ -101,28 +101,28 @@ def running(
 
 async def _start(folder: Path, environment: Mapping[str, str]) -> tuple[Process, int]:
     arguments = ("-m", "tidegate", "serve", "--config", "profile.yaml", "--port", "0")
-    with (folder / "gateway.log").open("ab") as log:
-        process = await asyncio.create_subprocess_exec(
-            sys.executable,
-            *arguments,
-            cwd=folder,
-            env=environment,
-            stdin=DEVNULL,
-            stdout=PIPE,
-            stderr=log,
-        )
-    assert process.stdout is not None
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, *arguments, cwd=folder, env=environment, stdin=DEVNULL, stderr=PIPE
+    )
+    log = process.stderr
+    assert log is not None
+    seen = b""
     async with asyncio.timeout(START_S):
-        line = (await process.stdout.readline()).decode()
-    assert "http://" in line, (folder / "gateway.log").read_text()
-    return process, int(line.split("http://")[1].split()[0].rpartition(":")[2].rstrip(",/"))
+        while line := await log.readline():
+            seen += line
+            event = json.loads(line) if line.startswith(b"{") else {}
+            if event.get("event") == "ready" and event.get("listener") == "main":
+                return process, event["port"]
+    raise AssertionError(f"the gateway did not start: {seen.decode()}")
 
 
 async def _stop(process: Process) -> None:
     process.send_signal(signal.SIGTERM)
     try:
         async with asyncio.timeout(STOP_S):
-            assert await process.wait() == 0
+            # Reads the rest of the log too: a full pipe would keep the process from ending.
+            await process.communicate()
+        assert process.returncode == 0
     finally:
         if process.returncode is None:
             process.kill()

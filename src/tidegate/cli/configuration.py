@@ -49,3 +49,11 @@ def read(
     except ConfigInvalid as error:
         problems = "\n".join(str(problem) for problem in error.problems)
         raise InvalidConfiguration(problems) from None
+
+
+def refuse_exposed(config: "Config") -> None:
+    """Raises InvalidConfiguration when it must not be served on its address."""
+    from tidegate.config import exposure_problems  # noqa: PLC0415 - as above
+
+    if problems := exposure_problems(config):
+        raise InvalidConfiguration("\n".join(str(problem) for problem in problems))

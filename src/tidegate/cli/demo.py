@@ -1,0 +1,113 @@
+"""How is the demo world started, whole or in parts?
+
+Lives here: `tidegate demo` and its parts, each alone in a process of its own. Does not live here:
+what they do (demo), the gateway.
+"""
+
+import asyncio
+import os
+import shutil
+import signal
+import sys
+from contextlib import suppress
+from typing import TYPE_CHECKING
+
+import click
+
+from tidegate.cli.serve import Launch, run_gateway
+
+if TYPE_CHECKING:
+    from tidegate.demo.world import World
+    from tidegate.gateway.supervise import Ready
+
+_PARTS = ("scenes", "mcp-backend", "leaky-provider", "providers")
+# Slow enough for the eye to see the text arrive.
+_SHOWN_STREAM_S = 1.2
+_DEFAULT_PORTS = (8080, 8081)
+
+
+@click.command(epilog="Example: tidegate demo leaky-provider --port 9101")
+@click.argument("part", type=click.Choice(_PARTS), default="scenes")
+@click.option(
+    "--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one."
+)
+@click.option("--exit", "leave", is_flag=True, help="End after the scenes instead of staying up.")
+def demo(part: str, port: int | None, *, leave: bool) -> int:
+    """Three scenes through a real gateway, then it stays up until Ctrl-C.
+
+    A stream whose secrets are cut across events, masked; a viewer's admin call, denied; a failing
+    primary, answered by the backup. Or one demo upstream alone, for the profiles in examples/.
+    """
+    if part != "scenes":
+        return asyncio.run(_alone(part, port))
+    main_port, admin_port = (_free_near(usual) for usual in _DEFAULT_PORTS)
+    return run_gateway(
+        Launch(
+            None,
+            port=main_port if port is None else port,
+            admin_port=admin_port,
+            show=_Performance(leave=leave).play,
+            leaky_s=_SHOWN_STREAM_S if sys.stdout.isatty() else 0.15,
+        )
+    )
+
+
+class _Performance:
+    """The scenes, then a last word."""
+
+    def __init__(self, *, leave: bool) -> None:
+        self._leave = leave
+
+    async def play(self, ready: "Ready", world: "World") -> None:
+        """Plays everything on stdout, then waits or stops the gateway."""
+        from tidegate.demo.scenes import Theater, play  # noqa: PLC0415 - only when used
+        from tidegate.demo.stage import Stage  # noqa: PLC0415 - only when used
+
+        stage = Stage(_write, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+        gateway = f"http://{ready.host}:{ready.port}"
+        stage.say(f"tidegate is up at {gateway}, its metrics at http://{ready.admin_host}:"
+                  f"{ready.admin_port}/metrics")  # fmt: skip
+        await play(stage, Theater(gateway, world.ports, _command()))
+        stage.say()
+        if self._leave:
+            ready.stop()
+        else:
+            stage.say(stage.paint("It stays up for your own requests until Ctrl-C.", "bold"))
+
+
+def _write(text: str) -> None:
+    click.echo(text, nl=False)
+
+
+def _command() -> str:
+    """What to type for `tidegate` in the user's shell: it may be outside the search path."""
+    return "tidegate" if shutil.which("tidegate") else os.path.relpath(sys.argv[0])
+
+
+def _free_near(usual: int) -> int:
+    """The usual port, or a free one when another program has it."""
+    from tidegate.demo.listener import bind, port_of  # noqa: PLC0415 - only when used
+
+    with bind(usual, fall_back=True) as probe:
+        return port_of(probe)
+
+
+async def _alone(name: str, port: int | None) -> int:
+    from tidegate.demo.listener import HOST, bind, listening  # noqa: PLC0415 - only when used
+    from tidegate.demo.world import PARTS, part  # noqa: PLC0415 - only when used
+
+    usual, path = PARTS[name]
+    wanted = usual if port is None else port
+    try:
+        sock = bind(wanted)
+    except OSError as error:
+        raise click.ClickException(f"port {wanted}: {error.strerror}") from error
+    ended = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with suppress(NotImplementedError):
+            loop.add_signal_handler(number, ended.set)
+    async with listening(part(name), sock) as real:
+        click.echo(f"{name} at http://{HOST}:{real}{path} (Ctrl-C ends it)")
+        await ended.wait()
+    return 0
