@@ -79,41 +79,49 @@ def shape_of(delta: object, path: Path) -> Shape:
 class Channels:
     """The open texts of one response; at most MAX_CHANNELS, beyond that TooManyChannels."""
 
-    def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
+    def __init__(
+        self, policy: "RedactionPolicy", arguments: "RedactionPolicy | None", counts: Counts
+    ) -> None:
         self._policy = policy
+        self._arguments = arguments
         self._counts = counts
         self._open: dict[tuple[Hashable, ...], Channel] = {}
         self._call_ids: dict[tuple[Hashable, Hashable], str] = {}
         self._last_call: dict[Hashable, Hashable] = {}
+        self.changes = 0  # grows when a later event may belong to another channel than before
 
     @property
     def pending(self) -> int:
         """Characters held over all texts."""
         return sum(channel.text.pending for channel in self._open.values())
 
-    def text(self, choice: Choice, path: Path, delta: object) -> Redactor | ArgumentsRedactor:
+    def text(self, choice: Choice, path: Path, delta: Delta) -> Redactor:
         """The redactor of the text at `path` of the delta."""
-        return self._channel((choice.key, *path), choice, path, delta)
+        key = (choice.key, *path)
+        channel = self._open.get(key)
+        if channel is None or not isinstance(channel.text, Redactor):
+            text = Redactor(self._policy, counts=self._counts, keep_spans=False)
+            self._add(key, Channel(choice, text, shape_of(delta, path)))
+            return text
+        return channel.text
 
     def arguments(
-        self, choice: Choice, slot: Hashable, path: Path, delta: object
-    ) -> Redactor | ArgumentsRedactor:
-        """The lexer of the call in `slot`."""
-        return self._channel((choice.key, "call", slot), choice, path, delta)
-
-    def _channel(
-        self, key: tuple[Hashable, ...], choice: Choice, path: Path, delta: object
-    ) -> Redactor | ArgumentsRedactor:
+        self, choice: Choice, slot: Hashable, path: Path, delta: Delta
+    ) -> ArgumentsRedactor | None:
+        """The lexer of the call in `slot`; None if arguments pass unread."""
+        if self._arguments is None:
+            return None
+        key = (choice.key, "arguments", slot)
         channel = self._open.get(key)
-        if channel is None:
-            self._make_room()
-            text: Redactor | ArgumentsRedactor = (
-                ArgumentsRedactor(self._policy, self._counts)
-                if key[1] == "call"
-                else Redactor(self._policy, counts=self._counts, keep_spans=False)
-            )
-            channel = self._open[key] = Channel(choice, text, shape_of(delta, path))
+        if channel is None or not isinstance(channel.text, ArgumentsRedactor):
+            text = ArgumentsRedactor(self._arguments, self._counts)
+            self._add(key, Channel(choice, text, shape_of(delta, path)))
+            return text
         return channel.text
+
+    def _add(self, key: tuple[Hashable, ...], channel: Channel) -> None:
+        self._make_room()
+        self._open[key] = channel
 
     def _make_room(self) -> None:
         if len(self._open) < MAX_CHANNELS:
@@ -122,6 +130,7 @@ class Channels:
             text = channel.text
             if isinstance(text, ArgumentsRedactor) and text.complete and not text.pending:
                 del self._open[key]
+                self.changes += 1
         if len(self._open) >= MAX_CHANNELS:
             raise TooManyChannels(f"more than {MAX_CHANNELS} open texts in one response")
 
@@ -139,11 +148,14 @@ class Channels:
         slot: Hashable = ("index", index) if isinstance(index, int) else ("position", position)
         if not named and not isinstance(index, int) and position == 0:
             slot = self._last_call.get(choice.key, slot)
+        if self._last_call.get(choice.key, slot) != slot:
+            self.changes += 1
         self._last_call[choice.key] = slot
         tail: Delta = {}
         if named:
             if self._call_ids.get((choice.key, slot), ident) != ident:
-                replaced = self._open.pop((choice.key, "call", slot), None)
+                self.changes += 1
+                replaced = self._open.pop((choice.key, "arguments", slot), None)
                 tail = replaced.tail() if replaced else {}
             if len(self._call_ids) >= _MAX_CALLS:
                 raise TooManyChannels(f"more than {_MAX_CALLS} tool calls in one response")
@@ -157,6 +169,7 @@ class Channels:
             if choice is not None and channel.choice.key != choice.key:
                 continue
             del self._open[key]
+            self.changes += 1
             tail = channel.tail()
             if tail:
                 index, delta = found.get(channel.choice.key, (channel.choice.index, {}))

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
 Logprobs = Literal["drop", "refuse"]
+ToolArguments = bool | Literal["detect"]
+"""True: redacted; "detect": findings are counted, the text stays; False: passed unread."""
 
 STRUCTURAL = frozenset(
     {
@@ -27,6 +29,7 @@ STRUCTURAL = frozenset(
         "model",
         "native_finish_reason",
         "object",
+        "obfuscation",
         "provider",
         "reasoning_effort",
         "response_id",
@@ -88,25 +91,40 @@ def is_streamed(path: Path) -> bool:
     return path[-1] in STREAMED_TEXT and path[0] in STREAMED_ROOTS
 
 
-class WholeFields:
-    """Redacts a chat tree in which every field is complete."""
+def arguments_policy(
+    policy: "RedactionPolicy", tool_arguments: ToolArguments
+) -> "RedactionPolicy | None":
+    """The policy for tool-call arguments; None if they pass unread."""
+    if tool_arguments == "detect":
+        return policy.reporting
+    return policy if tool_arguments else None
 
-    def __init__(self, policy: "RedactionPolicy", *, tool_arguments: bool) -> None:
-        self.counts: Counts = {}
-        self._policy = policy
-        self._leaves = LeafRedactor(policy, self.counts)
-        self._tool_arguments = tool_arguments
+
+class WholeFields:
+    """Redacts the leaves of a chat tree in which every field is complete."""
+
+    def __init__(
+        self, policy: "RedactionPolicy", counts: Counts, *, tool_arguments: ToolArguments = True
+    ) -> None:
+        self._counts = counts
+        self._leaves = LeafRedactor(policy, counts)
+        self.arguments_policy = arguments_policy(policy, tool_arguments)
+
+    @property
+    def unscanned(self) -> int:
+        """Leaves that passed unread because they are base64 data."""
+        return self._leaves.unscanned
 
     def visit(self, text: str, path: Path, holder: Holder) -> str:
         """For `rewrite`. Raises BlockedContent."""
         if is_structural(path, text):
             return text
-        if is_arguments(path):
-            if not self._tool_arguments:
-                return text
-            redactor = ArgumentsRedactor(self._policy, self.counts)
-            return redactor.feed(text) + redactor.flush()
-        return self._leaves.visit(text, path, holder)
+        if not is_arguments(path):
+            return self._leaves.visit(text, path, holder)
+        if self.arguments_policy is None:
+            return text
+        redactor = ArgumentsRedactor(self.arguments_policy, self._counts)
+        return redactor.feed(text) + redactor.flush()
 
 
 def redact_chat_request(
@@ -118,9 +136,9 @@ def redact_chat_request(
     tool definitions, metadata, user, and any field this gateway does not know. Base64 data
     passes. Raises BlockedContent.
     """
-    fields = WholeFields(policy, tool_arguments=True)
-    new = rewrite(body, fields.visit)
-    return (new if isinstance(new, dict) else body), fields.counts
+    counts: Counts = {}
+    new = rewrite(body, WholeFields(policy, counts).visit)
+    return (new if isinstance(new, dict) else body), counts
 
 
 def redact_chat_completion(
@@ -128,14 +146,14 @@ def redact_chat_completion(
     policy: "RedactionPolicy",
     *,
     logprobs: Logprobs = "drop",
-    tool_arguments: bool = True,
+    tool_arguments: ToolArguments = True,
 ) -> tuple[dict[str, object], Counts]:
     """A whole answer redacted, every choice; the same object when nothing changed.
 
     The text of each field equals what a stream of it would show. Raises BlockedContent, also for
     log probabilities when they are to be refused.
     """
-    fields = WholeFields(policy, tool_arguments=tool_arguments)
+    counts: Counts = {}
     choices = body.get("choices")
     if isinstance(choices, list):
         bare = [
@@ -144,8 +162,8 @@ def redact_chat_completion(
         ]
         if any(new is not old for new, old in zip(bare, choices, strict=True)):
             body = {**body, "choices": bare}
-    new = rewrite(body, fields.visit)
-    return (new if isinstance(new, dict) else body), fields.counts
+    new = rewrite(body, WholeFields(policy, counts, tool_arguments=tool_arguments).visit)
+    return (new if isinstance(new, dict) else body), counts
 
 
 def without_logprobs(choice: dict[str, object], mode: Logprobs) -> dict[str, object]:

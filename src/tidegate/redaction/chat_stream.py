@@ -12,19 +12,24 @@ from typing import TYPE_CHECKING
 from tidegate.redaction.channels import Channels, Choice, Delta
 from tidegate.redaction.chat_fields import (
     Logprobs,
+    ToolArguments,
+    WholeFields,
     is_arguments,
     is_streamed,
     is_structural,
     without_logprobs,
 )
-from tidegate.redaction.leaves import Holder, LeafRedactor, Path, rewrite
+from tidegate.redaction.leaves import Holder, Path, rewrite
 from tidegate.redaction.splice import dump, load, rewritten
 from tidegate.redaction.template import Template
 
 if TYPE_CHECKING:
+    from tidegate.redaction.arguments import ArgumentsRedactor
     from tidegate.redaction.policy import RedactionPolicy
     from tidegate.redaction.spans import Counts
+    from tidegate.redaction.stream import Redactor
 
+_TEMPLATES = 8
 _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
@@ -40,20 +45,19 @@ class ChatStreamRedactor:
         policy: "RedactionPolicy",
         *,
         logprobs: Logprobs = "drop",
-        tool_arguments: bool = True,
+        tool_arguments: ToolArguments = True,
     ) -> None:
         self.counts: Counts = {}
         self._logprobs: Logprobs = logprobs
-        self._tool_arguments = tool_arguments
-        self._leaves = LeafRedactor(policy, self.counts)
-        self._channels = Channels(policy, self.counts)
+        self._fields = WholeFields(policy, self.counts, tool_arguments=tool_arguments)
+        self._channels = Channels(policy, self._fields.arguments_policy, self.counts)
         self._envelope: dict[str, object] = {}
-        self._template: Template | None = None
+        self._templates: list[Template] = []  # the last used one first
 
     @property
     def unscanned(self) -> int:
         """Leaves that passed unread because they are base64 data."""
-        return self._leaves.unscanned
+        return self._fields.unscanned
 
     @property
     def pending(self) -> int:
@@ -62,31 +66,38 @@ class ChatStreamRedactor:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The events that may leave after this one; `data` itself when nothing changed."""
-        template = self._template
-        if template is not None:
+        for place, template in enumerate(self._templates):
             text = template.text_of(data)
             if text is not None:
+                if place:
+                    self._templates.insert(0, self._templates.pop(place))
                 out = template.feed(text)
-                return [data] if out == text else [template.event(out)]
-            self._template = None
+                return [data] if out == text else [template.event(data, out)]
         doc = load(data)
         if not isinstance(doc, dict):
-            new = rewrite(doc, self._leaves.visit)
+            new = rewrite(doc, self._fields.visit)
             return [data if new is doc else rewritten(data, doc, new)]
+        return self._read(data, doc)
+
+    def _read(self, data: bytes, doc: dict[str, object]) -> list[bytes]:
+        """An event that has to be read in full."""
         if "choices" in doc:
             self._envelope = {key: doc[key] for key in _ENVELOPE if key in doc}
-        event = _Event(
-            self._channels,
-            self._leaves,
-            logprobs=self._logprobs,
-            tool_arguments=self._tool_arguments,
-        )
+        changes = self._channels.changes
+        event = _Event(self._channels, self._fields, self._logprobs)
         new = event.rewrite(doc)
         added = self._added(event.tails)
+        if self._channels.changes != changes:
+            self._templates.clear()  # a template feeds the channel that its event belonged to
+        template = None
         # The text must be the only thing that an event of this shape can change.
         if event.texts == 1 and not event.others and not event.finished:
-            self._template = Template.of(data, *event.last)
-        return [*added, data if new is doc else rewritten(data, doc, new)]
+            template = Template.of(data, *event.fed)
+        if template is None:
+            return [*added, data if new is doc else rewritten(data, doc, new)]
+        self._templates.insert(0, template)
+        del self._templates[_TEMPLATES:]
+        return [*added, data if new is doc else template.event(data, event.shown)]
 
     def finish(self) -> list[bytes]:
         """What is still held when the stream ends without a finish reason."""
@@ -95,7 +106,7 @@ class ChatStreamRedactor:
     def drop(self) -> None:
         """Forget what is held: the upstream broke off, and half a secret must not leave."""
         self._channels.clear()
-        self._template = None
+        self._templates.clear()
 
     def _added(self, tails: list[tuple[object, dict[str, object]]]) -> list[bytes]:
         if not tails:
@@ -110,21 +121,14 @@ class ChatStreamRedactor:
 class _Event:
     """One event on its way through: what was fed, what else changed, what must leave before it."""
 
-    def __init__(
-        self,
-        channels: Channels,
-        leaves: LeafRedactor,
-        *,
-        logprobs: Logprobs,
-        tool_arguments: bool,
-    ) -> None:
+    def __init__(self, channels: Channels, fields: WholeFields, logprobs: Logprobs) -> None:
         self._channels = channels
-        self._leaves = leaves
+        self._fields = fields
         self._logprobs: Logprobs = logprobs
-        self._tool_arguments = tool_arguments
         self.tails: list[tuple[object, Delta]] = []
         self.texts = 0  # fields that were fed to a channel
-        self.last: tuple[str, str, Callable[[str], str]] = ("", "", str)
+        self.fed: tuple[str, str, Callable[[str], str]] = ("", "", str)  # the last such field
+        self.shown = ""  # what leaves in its place
         self.others = False  # something changed that is no streamed text
         self.finished = False
 
@@ -176,22 +180,23 @@ class _Event:
         slots = self._slots(choice, delta.get("tool_calls"))
 
         def visit(text: str, path: Path, holder: Holder) -> str:
+            channel: Redactor | ArgumentsRedactor | None = None
             if is_structural(path, text):
                 return text
             if is_arguments(path):
-                if not self._tool_arguments:
-                    return text
                 slot = slots.get(path[1], path[:1]) if path[0] == "tool_calls" else path[:1]
                 channel = self._channels.arguments(choice, slot, path, delta)
             elif is_streamed(path):
                 channel = self._channels.text(choice, path, delta)
-            else:
+            if channel is None:
                 return self._whole(text, path, holder)
             self.texts += 1
-            self.last = (str(path[-1]), text, channel.feed)
-            out = channel.feed(text)
+            self.fed = (str(path[-1]), text, channel.feed)
+            self.shown = channel.feed(text)
             # A text that came with the finish reason may leave with it; an older one goes before.
-            return out + channel.flush() if ends and text else out
+            if ends and text:
+                self.shown += channel.flush()
+            return self.shown
 
         return rewrite(delta, visit)
 
@@ -205,8 +210,6 @@ class _Event:
         return slots
 
     def _whole(self, text: str, path: Path, holder: Holder) -> str:
-        if is_structural(path, text):
-            return text
-        new = self._leaves.visit(text, path, holder)
+        new = self._fields.visit(text, path, holder)
         self.others = self.others or new != text
         return new

@@ -6,11 +6,13 @@ which always works on the original text. Folding maps each character by itself t
 or to nothing, so folding the pieces of a text and folding the text give the same result.
 """
 
+import re
 import unicodedata
+from collections.abc import Callable
 from functools import cache
 
 _SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
-_HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2014, 0x2015, 0x2043, 0x2212, 0xFE58, 0xFE63)
+_HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2043, 0x2212, 0xFE58, 0xFE63)
 _INVISIBLE = (
     0x00AD,
     0x034F,
@@ -48,9 +50,21 @@ def fold_table() -> dict[int, int | None]:
     return table
 
 
+@cache
+def _foldable() -> Callable[[str], re.Match[str] | None]:
+    """The search for characters of the basic plane that fold: one bit map, so it is fast."""
+    chars = "".join(re.escape(chr(code)) for code in fold_table() if code < 0x10000)
+    return re.compile(f"[{chars}]").search
+
+
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]").search
+
+
 def fold(text: str) -> str:
-    """The detector's view of `text`; the same object when it is ASCII."""
-    return text if text.isascii() else text.translate(fold_table())
+    """The detector's view of `text`; the same object when nothing in it folds."""
+    if text.isascii() or (_foldable()(text) is None and _ASTRAL(text) is None):
+        return text
+    return text.translate(fold_table())
 
 
 def kept_places(text: str) -> list[int]:

@@ -77,6 +77,7 @@ class RedactionPolicy:
         """The same policy with more values that are never masked (literals or globs)."""
         return replace(self, allow=(*self.allow, *values))
 
+    @cached_property
     def reporting(self) -> Self:
         """The same detectors, every action "report": finds and counts, changes nothing."""
         return replace(self, actions=dict.fromkeys(self.actions, "report"))

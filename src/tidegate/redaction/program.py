@@ -29,6 +29,7 @@ class Program:
     def __init__(
         self, on: Mapping[str, Action], *, allow: Sequence[str] = (), strict_keywords: bool = False
     ) -> None:
+        fold("\u00a0")  # builds the table now, not in the first request with an odd character
         self.actions = dict(on)
         self._detectors = [made for make in _SEGMENT_DETECTORS if (made := make()).family in on]
         self._anchor = _compile_anchors(self._detectors, on)
@@ -103,9 +104,11 @@ def _compile_anchors(detectors: list[Detector], on: Mapping[str, Action]) -> re.
     """One regex that begins with a character class, which `re` searches at C speed."""
     pairs = [pair for detector in detectors for pair in detector.anchors]
     pairs += [pair for family, pair in _OPENING_ANCHORS.items() if family in on]
-    pairs = list(dict.fromkeys(pairs))
     if not pairs:
         return re.compile(r"(?!)")
-    first = "".join(chars for chars, _ in pairs)
-    rest = "|".join(f"(?<=[{chars}])(?:{after})" for chars, after in pairs)
+    by_first: dict[str, list[str]] = {}
+    for chars, after in dict.fromkeys(pairs):
+        by_first.setdefault(chars, []).append(after)
+    first = "".join(by_first)
+    rest = "|".join(f"(?<=[{chars}])(?:{'|'.join(after)})" for chars, after in by_first.items())
     return re.compile(f"[{first}](?:{rest})", re.DOTALL)

@@ -4,6 +4,7 @@ Lives here: the cuttings that every streaming part of the product must be indiff
 live here: what is fed or compared. Works on text and on bytes.
 """
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import TypeVar
 
@@ -32,7 +33,7 @@ def every_split(data: Data, *, three_way_max: int = THREE_WAY_MAX) -> Iterator[l
 def split_at(data: Data, places: Sequence[int]) -> list[Data]:
     """`data` cut at each of `places`, in any order; places outside are ignored."""
     cuts = [0, *sorted({place for place in places if 0 < place < len(data)}), len(data)]
-    return [data[start:stop] for start, stop in zip(cuts, cuts[1:], strict=False)]
+    return [data[start:stop] for start, stop in itertools.pairwise(cuts)]
 
 
 __all__ = ["THREE_WAY_MAX", "every_split", "split_at"]
