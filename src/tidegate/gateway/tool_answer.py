@@ -79,10 +79,11 @@ class Shaper:
         message = cleaned.message
         member = "result" if "result" in message else "error"
         value = message[member]
-        shown = self._masked(self._filtered(value) if member == "result" else value)
         if member == "result":
             self._remember(value)
-        if shown is not value or typed(self._running.upstream_id) != typed(self.call.id):
+            value = self._filtered(value)
+        shown = self._own_subscription(self._masked(value))
+        if shown is not message[member] or typed(self._running.upstream_id) != typed(self.call.id):
             message = {"jsonrpc": "2.0", "id": self.call.id, member: shown}
         elif cleaned is not reply:
             message = {**message, "id": self.call.id}
