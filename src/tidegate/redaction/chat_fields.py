@@ -96,7 +96,7 @@ def arguments_policy(
 ) -> "RedactionPolicy | None":
     """The policy for tool-call arguments; None if they pass unread."""
     if tool_arguments == "detect":
-        return policy.reporting
+        return policy.observing()
     return policy if tool_arguments else None
 
 

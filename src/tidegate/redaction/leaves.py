@@ -105,10 +105,22 @@ class LeafRedactor:
         return isinstance(holder, dict) and not _BASE64_SIBLINGS.isdisjoint(holder)
 
 
+_PLACE_NAMES = frozenset({"nextCursor", "progressToken"})
+
+
 def redact_tree(value: object, policy: "RedactionPolicy") -> tuple[object, Counts]:
     """Every string leaf of a JSON tree redacted; the same object when nothing changed.
 
-    Raises BlockedContent, and ValueError for a tree that is too deep.
+    An `id` at the top and the place names of MCP pass, because the client sends or compares them
+    as they are; so does base64 data. Raises BlockedContent, and ValueError for a tree that is
+    too deep.
     """
     counts: Counts = {}
-    return rewrite(value, LeafRedactor(policy, counts).visit), counts
+    leaves = LeafRedactor(policy, counts)
+
+    def visit(text: str, path: Path, holder: Holder) -> str:
+        if path == ("id",) or (path and path[-1] in _PLACE_NAMES):
+            return text
+        return leaves.visit(text, path, holder)
+
+    return rewrite(value, visit), counts

@@ -77,9 +77,12 @@ class RedactionPolicy:
         """The same policy with more values that are never masked (literals or globs)."""
         return replace(self, allow=(*self.allow, *values))
 
-    @cached_property
-    def reporting(self) -> Self:
+    def observing(self) -> Self:
         """The same detectors, every action "report": finds and counts, changes nothing."""
+        return self._observing
+
+    @cached_property
+    def _observing(self) -> Self:
         return replace(self, actions=dict.fromkeys(self.actions, "report"))
 
     def redact(self, text: str) -> Redacted:
