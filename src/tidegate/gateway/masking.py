@@ -5,8 +5,9 @@ redactor into our own error: nothing unredacted leaves. Does not live here: what
 how (redaction), framing (pipeline).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Literal, ParamSpec, TypeVar
 
 from tidegate import strictjson
@@ -25,6 +26,10 @@ Counts = dict[str, int]
 Body = dict[str, object]
 P = ParamSpec("P")
 T = TypeVar("T")
+
+_ARGUMENTS: Mapping[Mode, bool | Literal["detect"]] = MappingProxyType(
+    {"off": False, "detect": "detect", "enforce": True}
+)
 
 
 def guarded(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
@@ -63,7 +68,7 @@ class Masking:
         if self.request == "off":
             return body, {}
         if self.request == "detect":
-            return body, guarded(redact_chat_request, body, self.policy.observing())[1]
+            return body, guarded(redact_chat_request, body, self.policy.reporting)[1]
         return guarded(redact_chat_request, body, self.policy)
 
     def stream_filter(self) -> "PassThrough | Observed | Masked":
@@ -71,9 +76,9 @@ class Masking:
         if self.response == "off":
             return PassThrough()
         redactor = ChatStreamRedactor(
-            self.policy if self.response == "enforce" else self.policy.observing(),
+            self.policy if self.response == "enforce" else self.policy.reporting,
             logprobs=self.logprobs,
-            tool_arguments=self.tool_arguments == "enforce",
+            tool_arguments=_ARGUMENTS[self.tool_arguments],
         )
         return Masked(redactor) if self.response == "enforce" else Observed(redactor)
 
@@ -86,7 +91,7 @@ class Masking:
         if self.tool_results == "off":
             return value, {}
         if self.tool_results == "detect":
-            return value, guarded(redact_tree, value, self.policy.observing())[1]
+            return value, guarded(redact_tree, value, self.policy.reporting)[1]
         return guarded(redact_tree, value, self.policy)
 
 
@@ -163,9 +168,9 @@ class WholeAnswer:
         masked, self.counts = guarded(
             redact_chat_completion,
             document,
-            policy if mode == "enforce" else policy.observing(),
+            policy if mode == "enforce" else policy.reporting,
             logprobs=self._masking.logprobs,
-            tool_arguments=self._masking.tool_arguments == "enforce",
+            tool_arguments=_ARGUMENTS[self._masking.tool_arguments],
         )
         if mode == "detect" or masked is document:
             return body

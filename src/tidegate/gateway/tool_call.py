@@ -302,7 +302,7 @@ def _mask_arguments(turn: Turn, plan: Plan) -> None:
     if not isinstance(arguments, dict):
         return
     policy = turn.server.masking.policy
-    applied = policy if mode == "enforce" else policy.observing()
+    applied = policy if mode == "enforce" else policy.reporting
     masked, found = guarded(redact_tree, arguments, applied)
     turn.trail.counts("redact_arguments", mode, found)
     if mode == "enforce" and masked is not arguments:
