@@ -104,15 +104,25 @@ async def _start(folder: Path, environment: Mapping[str, str]) -> tuple[Process,
     process = await asyncio.create_subprocess_exec(
         sys.executable, *arguments, cwd=folder, env=environment, stdin=DEVNULL, stderr=PIPE
     )
-    log = process.stderr
-    assert log is not None
+    try:
+        return process, await _ready(process)
+    except BaseException:
+        process.kill()
+        await process.communicate()
+        raise
+
+
+async def _ready(process: Process) -> int:
+    """The port of the main listener, once it accepts."""
+    assert process.stderr is not None
     seen = b""
     async with asyncio.timeout(START_S):
-        while line := await log.readline():
+        while line := await process.stderr.readline():
             seen += line
             event = json.loads(line) if line.startswith(b"{") else {}
             if event.get("event") == "ready" and event.get("listener") == "main":
-                return process, event["port"]
+                port: int = event["port"]
+                return port
     raise AssertionError(f"the gateway did not start: {seen.decode()}")
 
 

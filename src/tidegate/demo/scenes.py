@@ -63,7 +63,7 @@ async def masked_stream(stage: Stage, theater: Theater, session: aiohttp.ClientS
     url = theater.gateway + _CHAT
     decoder, tail = Decoder(_EVENT_BYTES), b""
     async with session.post(url, data=_LEAKY_BODY, headers=headers) as answer:
-        stage.put("   ")
+        stage.put("   " if answer.ok else f"   HTTP {answer.status} {await answer.text()}")
         async for piece in answer.content.iter_any():
             tail = (tail + piece)[-512:]
             for event in decoder.feed(piece):
