@@ -67,7 +67,9 @@ def serving_problems(config: Config) -> tuple[Problem, ...]:
 
 
 def _problem(config: Config, path: Path, wrong: str, right: str) -> Problem:
-    for length in range(len(path), 0, -1):
-        if (origin := config.origin.places.get(path[:length])) is not None:
-            return Problem(origin, 0, 0, spell(path), wrong, right)
-    return Problem(config.source, 0, 0, spell(path), wrong, right)
+    origin = config.origin
+    if origin.document.holds(path):
+        mark = origin.document.of_value(path)
+        return Problem(config.source, mark.line, mark.col, spell(path), wrong, right)
+    # Not from a line of the file: the command line, or the demo world.
+    return Problem(origin.places.get(path, config.source), 0, 0, spell(path), wrong, right)

@@ -45,6 +45,11 @@ class Kind:
         return bare(self.annotation) in (str, SecretStr)
 
     @property
+    def words(self) -> bool:
+        """Whether one of a few words is wanted."""
+        return typing.get_origin(bare(self.annotation)) is Literal
+
+    @property
     def seconds(self) -> bool:
         """Whether the number is a time; the key says so by its ending."""
         return self.key.endswith("_s")
@@ -57,12 +62,11 @@ class Kind:
         if self.field.examples:
             return str(self.field.examples[0])
         default: object = self.field.default
-        return default if isinstance(default, str) else None
+        return default if isinstance(default, str) and default else None
 
     def takes_word(self, word: str) -> bool:
         """Whether `word` is one of the few words that fit here."""
-        plain = bare(self.annotation)
-        return typing.get_origin(plain) is Literal and word in typing.get_args(plain)
+        return self.words and word in typing.get_args(bare(self.annotation))
 
     def bounds(self) -> Iterator[tuple[str, float]]:
         """The bounds of a number: "ge", "gt" or "le", and the value."""
@@ -75,9 +79,8 @@ class Kind:
         if self.field is not None:
             yield from self.field.metadata
         for part in (self.annotation, *typing.get_args(self.annotation)):
-            if typing.get_origin(part) is typing.Annotated:
-                for extra in typing.get_args(part)[1:]:
-                    yield from extra.metadata if isinstance(extra, FieldInfo) else (extra,)
+            for extra in getattr(part, "__metadata__", ()):
+                yield from extra.metadata if isinstance(extra, FieldInfo) else ()
 
     def at(self, step: str | int) -> "Kind | None":
         """What the place one step further takes; None where the model knows no such place."""
@@ -125,8 +128,3 @@ def bare(annotation: Any) -> Any:
             annotation = rest[0]
         else:
             return annotation
-
-
-def takes_null(annotation: Any) -> bool:
-    """Whether null is a value here."""
-    return type(None) in typing.get_args(annotation)

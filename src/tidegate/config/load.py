@@ -208,6 +208,7 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
         places=origins,
         references=findings.references,
         implied=frozenset(findings.implied),
+        document=findings.places,
     )
     return About(
         origin=origin,

@@ -10,7 +10,7 @@ from typing import Self
 from pydantic import Field, PrivateAttr
 
 from tidegate.config.errors import NotInEffect, Problem
-from tidegate.config.places import Path
+from tidegate.config.places import Path, Places
 from tidegate.config.sections.identity import Identity, Limit, Prices
 from tidegate.config.sections.mcp import Mcp
 from tidegate.config.sections.redaction import Redaction
@@ -25,13 +25,14 @@ class Origin:
 
     `places` says it in words ("tidegate.yaml:4", "demo world", "--port"); `references` holds
     the text of values that contain `${env:}` or `${file:}`, as written; `implied` are the parts
-    that follow from others, whole.
+    that follow from others, whole. `document` has the lines and columns of the file.
     """
 
     source: str = "demo world"
     places: dict[Path, str] = field(default_factory=dict)
     references: dict[Path, str] = field(default_factory=dict)
     implied: frozenset[Path] = frozenset()
+    document: Places = field(default_factory=Places, repr=False)
 
 
 @dataclass(frozen=True, slots=True)

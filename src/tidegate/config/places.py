@@ -31,14 +31,12 @@ class Places:
 
     def of_value(self, path: Path) -> Mark:
         """The value at `path`, else the nearest key or value around it; 1:1 at last."""
-        for length in range(len(path), -1, -1):
+        if path in self.values:
+            return self.values[path]
+        for length in range(len(path), 0, -1):
             part = path[:length]
-            if length == len(path) and part in self.values:
-                return self.values[part]
-            if part in self.keys:
-                return self.keys[part]
-            if part in self.values:
-                return self.values[part]
+            if (mark := self.keys.get(part) or self.values.get(part)) is not None:
+                return mark
         return Mark(1, 1)
 
     def holds(self, path: Path) -> bool:

@@ -14,7 +14,6 @@ from tidegate.config.places import Path, quoted
 
 _REFERENCE = re.compile(r"\$\{([^}]*)\}?")
 _ENV_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
-_SHELL = re.compile(r"\$([A-Z_][A-Z0-9_]*)")
 MOST_FILE_BYTES = 65_536
 
 
@@ -63,11 +62,6 @@ def _text(
     path: Path, text: str, environ: Mapping[str, str], folder: FilePath, into: Resolved
 ) -> str:
     if "${" not in text:
-        if _SHELL.fullmatch(text):
-            into.faults[path] = (
-                f"{text} is not replaced by a variable",
-                f"write ${{env:{text[1:]}}} for the environment variable",
-            )
         return text
     value = text
     try:

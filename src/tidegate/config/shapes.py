@@ -14,7 +14,7 @@ from pydantic_core import PydanticCustomError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
 _WHO = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@:/+-]{0,127}")
-_HOST = re.compile(r"[A-Za-z0-9_.-]{1,253}|[0-9a-fA-F:.]{2,45}")
+_HOST = re.compile(r"(?=.{1,253}\Z)[A-Za-z0-9_][A-Za-z0-9_-]*(\.[A-Za-z0-9_-]+)*")
 _HEADER_NAME = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]{1,128}")
 _HEADER_VALUE = re.compile(r"[\x20-\x7e]*")
 _TOKEN = re.compile(r"[\x21-\x7e]+")
@@ -126,9 +126,16 @@ def _model_name(text: str) -> str:
 
 
 def _host(text: str) -> str:
-    if not _HOST.fullmatch(text):
+    if not _HOST.fullmatch(text) and _address(text) is None:
         refuse("is not a host name or address", "write one such as 127.0.0.1 or gateway.example")
     return text
+
+
+def _address(text: str) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    try:
+        return ipaddress.ip_address(text)
+    except ValueError:
+        return None
 
 
 def split_url(text: str) -> SplitResult | None:
@@ -143,12 +150,9 @@ def split_url(text: str) -> SplitResult | None:
 
 def is_loopback(host: str) -> bool:
     """Whether only programs on this machine can reach `host`; an unknown name counts as no."""
-    if host.lower() == "localhost":
-        return True
-    try:
-        address = ipaddress.ip_address(host)
-    except ValueError:
-        return False
+    address = _address(host)
+    if address is None:
+        return host.lower() == "localhost"
     mapped = getattr(address, "ipv4_mapped", None)
     return bool((mapped or address).is_loopback)
 
@@ -220,9 +224,13 @@ def _header_value(value: SecretStr) -> SecretStr:
 
 
 def _token(value: SecretStr) -> SecretStr:
-    if not value.get_secret_value():
+    text = value.get_secret_value()
+    if not text:
         refuse("is empty", "write ${env:NAME} or ${file:PATH}")
-    if not _TOKEN.fullmatch(value.get_secret_value()):
+    if (variable := re.fullmatch(r"\$([A-Z_][A-Z0-9_]*)", text)) is not None:
+        # Not a secret: nobody would be let in by the name of a variable on purpose.
+        refuse("is the name of a variable, not its value", f"write ${{env:{variable[1]}}}")
+    if not _TOKEN.fullmatch(text):
         refuse(
             "holds spaces, line breaks or characters outside ASCII",
             "use printable ASCII without spaces: it travels in a header",

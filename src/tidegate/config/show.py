@@ -82,11 +82,9 @@ def _in_blocks(items: list[object]) -> bool:
 
 def _lines(node: object, path: Path, depth: int) -> Iterator[tuple[str, Path]]:
     """Lines of a mapping; a line with a value carries its path, others an empty one."""
-    if not isinstance(node, dict):
-        return
-    pad = "  " * depth
-    for key, value in node.items():
-        head = f"{pad}{_scalar(key)}:"
+    items = node.items() if isinstance(node, dict) else ()
+    for key, value in items:
+        head = f"{'  ' * depth}{_scalar(key)}:"
         inner = (*path, key)
         if isinstance(value, dict) and value:
             yield head, ()
@@ -100,14 +98,10 @@ def _lines(node: object, path: Path, depth: int) -> Iterator[tuple[str, Path]]:
 
 
 def _item(node: object, path: Path, depth: int) -> Iterator[tuple[str, Path]]:
-    """Lines of one list item; its first line begins with a dash."""
-    dash = True
-    for text, inner in _lines(node, path, depth + 1):
-        start = "  " * depth
-        yield (f"{start}- {text[len(start) + 2 :]}" if dash else text), inner
-        dash = False
-    if dash:
-        yield f"{'  ' * depth}- {_flow(node)}", path
+    """Lines of a mapping in a list; its first line begins with a dash."""
+    start = "  " * depth
+    for number, (text, inner) in enumerate(_lines(node, path, depth + 1)):
+        yield (f"{start}- {text[len(start) + 2 :]}" if number == 0 else text), inner
 
 
 def _flow(node: object) -> str:

@@ -32,6 +32,7 @@ _TABLE: tuple[tuple[str, Words], ...] = (
         "expected alphabetic or numeric character",
         ("a bare * or & has a meaning of its own in YAML", 'write it in quotes: "*"'),
     ),
+    ("tag handle", ("a bare ! has a meaning of its own in YAML", _QUOTE)),
     ("parsing a tag", ("a bare ! has a meaning of its own in YAML", _QUOTE)),
     (
         "mapping values are not allowed",

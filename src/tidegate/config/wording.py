@@ -51,7 +51,7 @@ def words_for(
     if (size := _SIZES.get(type_)) is not None:
         right = _number(kind, None, telling=math.inf) if kind and "less" in type_ else wanted(kind)
         return subject(value, kind, size), right
-    if by_reference and kind is not None and bare(kind.annotation) is not str:
+    if by_reference and kind is not None and not kind.text and not kind.words:
         return "a reference can only give text", wanted(kind)
     if isinstance(value, bool | int | float) and kind is not None and kind.text:
         return found(value, kind), f"put it in quotes{_as_text(value, kind)}"
@@ -236,7 +236,14 @@ def wanted(kind: Kind | None, ambiguity: Ambiguity | None = None, value: object 
         return _number(kind, ambiguity)
     if kind.secret:
         return "write ${env:NAME} or ${file:PATH}"
-    return f"write text, such as {kind.example}" if kind.example else "write text, in quotes"
+    if not kind.example:
+        return "write text, in quotes"
+    return f"write text, such as {kind.example if kind.example[0].isalnum() else _in_quotes(kind)}"
+
+
+def _in_quotes(kind: Kind) -> str:
+    """The example, where YAML would take its first character for a sign of its own."""
+    return f'"{kind.example}"'
 
 
 def _several_wanted(plain: Any, value: object) -> str:

@@ -1,7 +1,9 @@
 import pytest
+import yaml
 
 from tidegate.config.document import MOST_BYTES, MOST_DEPTH, Tree, read_document
 from tidegate.config.places import Mark, spell
+from tidegate.config.syntax import syntax_problem
 
 
 @pytest.mark.parametrize(
@@ -75,3 +77,14 @@ def test_paths_are_spelled_as_people_write_them() -> None:
     path = ("providers", "a", "models", "*", 0, "x-y", "a\x07b")
     assert spell(path) == 'providers.a.models["*"][0].x-y["a\\x07b"]'
     assert spell(()) == ""
+
+
+def test_a_complaint_of_the_parser_that_nobody_foresaw_still_has_a_place_and_an_advice() -> None:
+    where = yaml.Mark("f", 7, 1, 3, "a: b\nc: d", 7)
+    mark, (wrong, right) = syntax_problem(
+        yaml.MarkedYAMLError("", None, "odd", where), "a: b\nc: d"
+    )
+    assert mark == Mark(2, 4)
+    assert wrong == "this is not valid YAML"
+    assert right
+    assert syntax_problem(yaml.MarkedYAMLError("", None, "odd", None), "")[0] == Mark(1, 1)

@@ -53,7 +53,7 @@ def test_a_demo_key_in_a_file_is_refused_also_when_only_its_digest_stands_there(
         load_config_text(text, {}, name="f", overrides=Overrides(host=EVERYWHERE))
     )
     assert str(problem) == (
-        "f:1: identity.keys[0]: everybody knows this demo key, and the listener is not on "
+        "f:1:20: identity.keys[0]: everybody knows this demo key, and the listener is not on "
         "loopback: replace it by a key of your own, or listen on 127.0.0.1"
     )
 

@@ -152,7 +152,7 @@ def _detectors(section: Redaction, path: Path, findings: Findings) -> None:
         if not value.strip("*?"):
             findings.error(
                 (*path, "allow", index),
-                f"{quoted(value)} would let everything pass",
+                f"{quoted(value)} would let everything pass" if value else "this value is empty",
                 "write the values that stay, or switch a mode off, such as `response: off`",
             )
 

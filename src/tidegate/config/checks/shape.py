@@ -165,6 +165,13 @@ def _route(route: Route, path: Path, findings: Findings) -> None:
             "raise `total_s` or lower `first_token_s`",
         )
     _redaction(route.redaction, (*path, "redaction"), findings)
+    if "tool_results" in route.redaction.model_fields_set:
+        findings.warn(
+            (*path, "redaction", "tool_results"),
+            "concerns MCP servers, not model requests",
+            "for a route write `request` or `response`",
+            at_key=True,
+        )
 
 
 def _given(section: Section, first: str, second: str) -> str:
