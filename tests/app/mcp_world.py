@@ -1,6 +1,7 @@
 """What does a test of the MCP path need: the path, a scripted server behind it, and its traces."""
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
@@ -216,20 +217,19 @@ class World:
         times: ToolTimes | None = None,
         max_answer_bytes: int = 1 << 20,
         masking: Masking = OFF,
+        url: str = "http://backend.example/mcp",
+        transport: Any = None,
         **policy: Any,
     ) -> None:
-        self.transport = ScriptedTransport(script)
+        """`url` and `transport` are for a real server; then `script` is not used."""
+        self.transport = transport or ScriptedTransport(script)
         self.records = Records()
         self.clock = SystemClock()
         settings: dict[str, Any] = {"rules": RULES, "hide_denied": "off", **policy}
         self.policy = ToolTrafficPolicy(
             revision="r1",
             keys=keys(),
-            servers={
-                "backend": ToolServer(
-                    ServerAddress("backend", "http://backend.example/mcp", CREDENTIAL), masking
-                )
-            },
+            servers={"backend": ToolServer(ServerAddress("backend", url, CREDENTIAL), masking)},
             limits=LimitTable(tuple(limits)),
             **settings,
         )
@@ -244,10 +244,11 @@ class World:
             upstream=self.upstream,
             clock=self.clock,
         )
-        self.client = ASGIClient(self._app)
+        self.client = ASGIClient(self)
         self._requests = 0
 
-    async def _app(self, scope: Any, receive: Any, send: Any) -> None:
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        """The ASGI entry, with as little of the gateway's front as a test needs."""
         self._requests += 1
         responder = Responder(send, f"request{self._requests}")
         responder.error_body = error_of
@@ -289,8 +290,6 @@ def keys() -> KeyTable:
         "guest": Principal("gus", "other", ("guest",), "k3"),
         "second": Principal("viktor", "acme", ("viewer",), "k4"),
     }
-    import hashlib  # noqa: PLC0415 - only here
-
     return KeyTable(
         KeyEntry(hashlib.sha256(TOKENS[role].encode()).digest(), principal)
         for role, principal in people.items()

@@ -74,7 +74,7 @@ class ToolTraffic:
         self._bodies = bodies
         self._charging = charging
         self._accounting = accounting
-        self._relay = ToolRelay(upstream)
+        self.relay = ToolRelay(upstream)
         self._lease_s = upstream.times.total_s + _LEASE_GRACE_S
         self._clock = clock
 
@@ -116,7 +116,7 @@ class ToolTraffic:
         async with self._bodies.raw(scope, receive) as data:
             large = len(data) > _THREAD_BYTES
             message = await asyncio.to_thread(read, data) if large else read(data)
-        relay = self._relay
+        relay = self.relay
         place(turn, message, relay.sessions, self._clock.monotonic_s())
         messages = message.messages if isinstance(message, Batch) else (message,)
         plans = [judge(turn, each, relay.sessions, relay.calls) for each in messages]
@@ -168,8 +168,8 @@ class ToolTraffic:
         if plan.refusal is not None:
             await _respond(turn, plan.refusal)
         elif isinstance(plan.message, Request):
-            plan.outcome = await self._relay.forward(turn, plan)
-        elif plan.forwards and await self._relay.deliver(turn, plan) == 404 and turn.session:
+            plan.outcome = await self.relay.forward(turn, plan)
+        elif plan.forwards and await self.relay.deliver(turn, plan) == 404 and turn.session:
             raise Rejected(no_session(None), "gateway.not_found")
         else:
             await turn.responder.empty(202)
@@ -181,12 +181,12 @@ class ToolTraffic:
             request = plan.message if isinstance(plan.message, Request) else None
             if request is None:
                 if plan.forwards:
-                    await self._relay.deliver(turn, plan)
+                    await self.relay.deliver(turn, plan)
             elif plan.refusal is not None:
                 answers[typed(request.id)] = plan.refusal.body
             else:
                 collected = Collected()
-                plan.outcome = await self._relay.forward(turn, plan, collected)
+                plan.outcome = await self.relay.forward(turn, plan, collected)
                 answers[typed(request.id)] = collected.answer.message
         merged = merge(batch, answers)
         if merged:
@@ -196,9 +196,9 @@ class ToolTraffic:
 
     async def _delete(self, turn: Turn) -> None:
         """The end of a legacy session, by its owner."""
-        place_ending(turn, self._relay.sessions, self._clock.monotonic_s())
+        place_ending(turn, self.relay.sessions, self._clock.monotonic_s())
         await self._accounting.recorder.intent(turn.trail)
-        await self._relay.end_session(turn)
+        await self.relay.end_session(turn)
 
 
 async def _respond(turn: Turn, refusal: Refusal) -> None:
