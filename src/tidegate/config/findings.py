@@ -21,6 +21,8 @@ class Findings:
     warnings: list[Problem] = field(default_factory=list)
     idle: list[NotInEffect] = field(default_factory=list)
     broken: set[Path] = field(default_factory=set)
+    # Everything around a broken part, so that asking stays cheap in a file full of mistakes.
+    around: set[Path] = field(default_factory=set)
     # Values with `${env:}` or `${file:}` in them, as written.
     references: dict[Path, str] = field(default_factory=dict)
     # What such a value would look like in a message -> what is shown there instead.
@@ -71,12 +73,15 @@ class Findings:
         """Whether `path` or something around it is already known to be broken."""
         return any(path[:length] in self.broken for length in range(len(path) + 1))
 
+    def spoil(self, *paths: Path) -> None:
+        """Remember that what stands at these paths is broken, and was reported."""
+        for path in paths:
+            self.broken.add(path)
+            self.around.update(path[:length] for length in range(len(path)))
+
     def touched(self, *paths: Path) -> bool:
         """Whether anything at, around or below one of `paths` is already known to be broken."""
-        return any(self.inside_broken(path) or self._below(path) for path in paths)
-
-    def _below(self, path: Path) -> bool:
-        return any(broken[: len(path)] == path for broken in self.broken)
+        return any(path in self.around or self.inside_broken(path) for path in paths)
 
 
 def join(words: Iterable[str]) -> str:

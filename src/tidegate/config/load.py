@@ -100,13 +100,13 @@ def _load(
     findings = Findings(file, document.places, problems=list(document.problems))
     if document.problems and not document.tree:
         raise ConfigInvalid(findings.problems)
-    findings.broken.update(document.refused)
+    findings.spoil(*document.refused)
     followed = follow(document.tree, environ, folder)
     for place, (written, value) in followed.written.items():
         findings.follow(place, written, value)
     for fault, words in followed.faults.items():
         findings.error(fault, *words)
-        findings.broken.add(fault)
+        findings.spoil(fault)
     draft = _Draft(_mapping(followed.tree), findings)
     draft.complete(demo_ports or DemoPorts())
     draft.override(overrides or Overrides())

@@ -58,7 +58,7 @@ def _take_out(
     if path[-1:] == ("[key]",):
         path = path[:-1]
         findings.error(path, *_words_for_key(error), at_key=True)
-        findings.broken.add(path)
+        findings.spoil(path)
         return _without(tree, path)
     if error["type"] == "too_short" and error["input"]:
         # Pydantic counts only the items that are right; the wrong ones are reported themselves.
@@ -70,9 +70,9 @@ def _take_out(
     by_reference = path in findings.references
     wrong, right = words_for(error, ambiguous.get(path), by_reference=by_reference)
     findings.error(path, wrong, right, at_key=at_key)
-    findings.broken.add(path)
+    findings.spoil(path)
     if error["type"] == UNKNOWN_KEY:
-        findings.broken.update(_meant(path, right, tree))
+        findings.spoil(*_meant(path, right, tree))
     return _repaired(tree, path)
 
 

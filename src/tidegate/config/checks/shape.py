@@ -47,7 +47,7 @@ def _one_of(
     else:
         both = " and ".join(f"`{key}`" for key in given)
         findings.error((*path, given[1]), f"{both} exclude each other", "keep one", at_key=True)
-    findings.broken.add(path)
+    findings.spoil(path)
 
 
 def _listeners(config: Config, findings: Findings) -> None:
@@ -232,4 +232,4 @@ def _rule(rule: Rule, path: Path, findings: Findings) -> None:
             "name the roles that are spared",
         )
     if len(given) != 1:
-        findings.broken.add(path)
+        findings.spoil(path)

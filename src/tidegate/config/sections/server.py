@@ -114,7 +114,7 @@ class Telemetry(Section):
     """Logs and metrics."""
 
     log: Literal["auto", "json", "text"] = Field(
-        default="auto", description="Form of the log on stderr."
+        default="auto", description="Form of the log; the variable TIDEGATE_LOG wins."
     )
     level: Literal["debug", "info", "warning", "error"] = Field(
         default="info", description="Log level."
