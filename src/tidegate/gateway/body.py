@@ -24,6 +24,7 @@ _THREAD_BYTES = 262_144
 _JSON_CHARSETS = (b"utf-8", b'"utf-8"')
 
 _SYNTAX = "The body is not one valid JSON document in UTF-8."
+_FRAME = "The body of the request is not valid HTTP/1.1."
 _AMBIGUOUS = "The body has an object with the same key twice."
 
 
@@ -106,7 +107,10 @@ class HeldBody:
         while True:
             message = await self._receive()
             if message["type"] == "http.disconnect":
-                # The server ends the connection of a body that stopped arriving.
+                # The client is still there, but the rest will not come: it stopped sending, or
+                # broke the frame. (When it left, the server cancels this task instead.)
+                if message.get("reason") == "malformed":
+                    raise InvalidRequest("broken frame", public=_FRAME)
                 raise RequestTimeout("the body ended early")
             chunk: bytes = message.get("body", b"")
             if self._size + len(chunk) > self._max_bytes:

@@ -1,0 +1,108 @@
+"""Who accepts connections for one application, and when has the last of them ended?
+
+Lives here: one accepting socket, its connections, the drain. Does not live here: what a
+connection may do (server), which listeners there are (supervise).
+"""
+
+import asyncio
+import socket
+from collections.abc import Awaitable, Callable
+from email.utils import formatdate
+
+from uvicorn import Config
+from uvicorn.server import ServerState
+
+from tidegate.errors import TidegateError
+from tidegate.gateway.respond import Receive, Scope, Send
+from tidegate.gateway.server import Connection, WireCaps
+
+ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
+Refused = Callable[[TidegateError, str], None]
+"""Told of each refusal that no handler saw: the error and the request id that was answered."""
+
+
+class Listener:
+    """The connections of one application. `open` it on a bound socket; then `stop` and `close`."""
+
+    def __init__(self, app: ASGIApp, caps: WireCaps, *, refused: Refused | None = None) -> None:
+        self.app, self.caps = app, caps
+        self.refused: Refused = refused or (lambda _error, _request_id: None)
+        self.draining = False
+        self._config = Config(
+            app,
+            http=self._connection,  # type: ignore[arg-type] # any factory will do
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+        )
+        self._state = ServerState()
+        self._server: asyncio.Server | None = None
+        self._quiet = asyncio.Event()
+        self._second, self._date = -1, b""
+
+    async def open(self, sock: socket.socket) -> None:
+        """Accept connections on `sock`, which must be bound; it is closed with the listener."""
+        loop = asyncio.get_running_loop()
+        self._config.load()
+        self._server = await loop.create_server(self._connection, sock=sock, backlog=2048)
+
+    def stop(self) -> None:
+        """Accept no more. Connections may finish what they ask; each answer closes its own."""
+        self.draining = True
+        if self._server is not None:
+            self._server.close()
+
+    async def quiet(self) -> None:
+        """Wait until no handler runs."""
+        while self._state.tasks:
+            self._quiet.clear()
+            await self._quiet.wait()
+
+    async def close(self, *, flush_s: float = 1.0) -> None:
+        """Cancel what runs, close every connection; written bytes get `flush_s` to leave."""
+        self.stop()
+        for task in list(self._state.tasks):
+            task.cancel()
+        await self.quiet()
+        for connection in list(self._state.connections):
+            connection.transport.close()
+        self._quiet.clear()
+        if self._state.connections:
+            try:
+                async with asyncio.timeout(flush_s):
+                    while self._state.connections:
+                        self._quiet.clear()
+                        await self._quiet.wait()
+            except TimeoutError:
+                for connection in list(self._state.connections):
+                    connection.transport.abort()
+
+    @property
+    def running(self) -> int:
+        """Handlers running now."""
+        return len(self._state.tasks)
+
+    @property
+    def connections(self) -> "list[Connection]":
+        """The open connections."""
+        return [link for link in self._state.connections if isinstance(link, Connection)]
+
+    def date_line(self, now_s: float) -> bytes:
+        """The Date header line, made once a second; `now_s` is the loop's time."""
+        second = int(now_s)
+        if second != self._second:
+            self._second = second
+            self._date = f"date: {formatdate(usegmt=True)}\r\n".encode("ascii")
+        return self._date
+
+    def changed(self) -> None:
+        """A handler has ended or a connection was lost (called by connections)."""
+        self._quiet.set()
+
+    def _connection(self, **_kwargs: object) -> "Connection":
+        return Connection(self, self._config, self._state)
+
+
+__all__ = ["ASGIApp", "Listener", "Refused", "WireCaps"]
