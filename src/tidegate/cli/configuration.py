@@ -53,7 +53,7 @@ def read(
 
 def refuse_exposed(config: "Config") -> None:
     """Raises InvalidConfiguration when it must not be served on its address."""
-    from tidegate.config import exposure_problems  # noqa: PLC0415 - as above
+    from tidegate.config import serving_problems  # noqa: PLC0415 - as above
 
-    if problems := exposure_problems(config):
+    if problems := serving_problems(config):
         raise InvalidConfiguration("\n".join(str(problem) for problem in problems))

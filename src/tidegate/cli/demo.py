@@ -10,10 +10,12 @@ import shutil
 import signal
 import sys
 from contextlib import suppress
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli import DONE, FAILED
 from tidegate.cli.serve import Launch, run_gateway
 
 if TYPE_CHECKING:
@@ -41,15 +43,17 @@ def demo(part: str, port: int | None, *, leave: bool) -> int:
     if part != "scenes":
         return asyncio.run(_alone(part, port))
     main_port, admin_port = (_free_near(usual) for usual in _DEFAULT_PORTS)
-    return run_gateway(
+    performance = _Performance(leave=leave)
+    code = run_gateway(
         Launch(
             None,
             port=main_port if port is None else port,
             admin_port=admin_port,
-            show=_Performance(leave=leave).play,
+            show=performance.play,
             leaky_s=_SHOWN_STREAM_S if sys.stdout.isatty() else 0.15,
         )
     )
+    return FAILED if leave and code == DONE and not performance.went_well else code
 
 
 class _Performance:
@@ -57,6 +61,7 @@ class _Performance:
 
     def __init__(self, *, leave: bool) -> None:
         self._leave = leave
+        self.went_well = False
 
     async def play(self, ready: "Ready", world: "World") -> None:
         """Plays everything on stdout, then waits or stops the gateway."""
@@ -67,7 +72,7 @@ class _Performance:
         gateway = f"http://{ready.host}:{ready.port}"
         stage.say(f"tidegate is up at {gateway}, its metrics at http://{ready.admin_host}:"
                   f"{ready.admin_port}/metrics")  # fmt: skip
-        await play(stage, Theater(gateway, world.ports, _command()))
+        self.went_well = await play(stage, Theater(gateway, world.ports, _command()))
         stage.say()
         if self._leave:
             ready.stop()
@@ -81,7 +86,11 @@ def _write(text: str) -> None:
 
 def _command() -> str:
     """What to type for `tidegate` in the user's shell: it may be outside the search path."""
-    return "tidegate" if shutil.which("tidegate") else os.path.relpath(sys.argv[0])
+    if shutil.which("tidegate"):
+        return "tidegate"
+    if Path(sys.argv[0]).name == "__main__.py":
+        return f"{os.path.relpath(sys.executable)} -m tidegate"
+    return os.path.relpath(sys.argv[0])
 
 
 def _free_near(usual: int) -> int:

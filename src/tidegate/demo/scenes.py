@@ -11,7 +11,7 @@ import aiohttp
 import msgspec
 
 from tidegate.config.demo_world import TENANT_TOKEN, VIEWER_TOKEN, DemoPorts
-from tidegate.demo.leaky_provider import fragments
+from tidegate.demo.leaky_provider import MASKED, fragments
 from tidegate.demo.stage import Stage, curl
 from tidegate.sse import Decoder
 
@@ -44,15 +44,21 @@ class Theater:
         return f"http://127.0.0.1:{self.ports.mcp_backend}/_log"
 
 
-async def play(stage: Stage, theater: Theater) -> None:
-    """All three scenes. Raises aiohttp.ClientError when the gateway cannot be reached."""
+async def play(stage: Stage, theater: Theater) -> bool:
+    """All three scenes; whether each was answered as it should be.
+
+    Raises aiohttp.ClientError when the gateway cannot be reached.
+    """
     async with aiohttp.ClientSession(timeout=aiohttp.ClientTimeout(total=30)) as session:
-        await masked_stream(stage, theater, session)
-        await denied_call(stage, theater, session)
-        await failover(stage, theater, session)
+        went_well = [
+            await masked_stream(stage, theater, session),
+            await denied_call(stage, theater, session),
+            await failover(stage, theater, session),
+        ]
+    return all(went_well)
 
 
-async def masked_stream(stage: Stage, theater: Theater, session: aiohttp.ClientSession) -> None:
+async def masked_stream(stage: Stage, theater: Theater, session: aiohttp.ClientSession) -> bool:
     """A stream whose secrets were cut across events, masked as it arrives."""
     stage.title(1, "A model leaks; every secret is cut across events, and none gets out")
     border = stage.paint("|", "red")
@@ -61,13 +67,14 @@ async def masked_stream(stage: Stage, theater: Theater, session: aiohttp.ClientS
     stage.note("the client receives:")
     headers = _headers(TENANT_TOKEN)
     url = theater.gateway + _CHAT
-    decoder, tail = Decoder(_EVENT_BYTES), b""
+    decoder, text, tail = Decoder(_EVENT_BYTES), "", b""
     async with session.post(url, data=_LEAKY_BODY, headers=headers) as answer:
         stage.put("   " if answer.ok else f"   HTTP {answer.status} {await answer.text()}")
         async for piece in answer.content.iter_any():
             tail = (tail + piece)[-512:]
-            for event in decoder.feed(piece):
-                stage.put(stage.paint(_delta(event.data), "green"))
+            for delta in (_delta(event.data) for event in decoder.feed(piece)):
+                text += delta
+                stage.put(stage.paint(delta, "green"))
         stage.say()
         for line in tail.decode(errors="replace").splitlines():
             if line.startswith(": guardrail"):
@@ -75,22 +82,26 @@ async def masked_stream(stage: Stage, theater: Theater, session: aiohttp.ClientS
         _try_it(
             stage, theater, answer, curl(url, token=TENANT_TOKEN, body=_LEAKY_BODY, options="-N")
         )
+    return text == MASKED
 
 
-async def denied_call(stage: Stage, theater: Theater, session: aiohttp.ClientSession) -> None:
+async def denied_call(stage: Stage, theater: Theater, session: aiohttp.ClientSession) -> bool:
     """A viewer's admin call, denied before the backend hears of it."""
     stage.title(2, "A viewer calls an admin tool; the backend never hears of it")
     url = f"{theater.gateway}/mcp"
     async with session.post(url, data=_ADMIN_CALL, headers=_headers(VIEWER_TOKEN)) as answer:
         stage.note(f"HTTP {answer.status}")
-        stage.say(f"   {stage.paint((await answer.text()).strip(), 'green')}")
+        body = (await answer.text()).strip()
+        stage.say(f"   {stage.paint(body, 'green')}")
     async with session.get(theater.execution_log) as log:
         stage.note("tools the backend has run:")
-        stage.say(f"   {(await log.text()).strip()}")
+        executed = (await log.text()).strip()
+        stage.say(f"   {executed}")
     _try_it(stage, theater, answer, curl(url, token=VIEWER_TOKEN, body=_ADMIN_CALL))
+    return "-32001" in body and executed == "[]"
 
 
-async def failover(stage: Stage, theater: Theater, session: aiohttp.ClientSession) -> None:
+async def failover(stage: Stage, theater: Theater, session: aiohttp.ClientSession) -> bool:
     """The primary answers, then fails, and the backup takes over within one request."""
     stage.title(3, "The primary provider fails; the backup answers the same request")
     url = theater.gateway + _CHAT
@@ -101,6 +112,7 @@ async def failover(stage: Stage, theater: Theater, session: aiohttp.ClientSessio
     _try_it(
         stage, theater, answer, curl(url, token=TENANT_TOKEN, body=_HELLO_BODY, options="-s -i")
     )
+    return answer.ok and answer.headers.get("x-tidegate-provider") == "backup"
 
 
 async def _with_primary(
