@@ -13,7 +13,7 @@ from tidegate.config import Config, ConfigInvalid, Problem, load_config_text, se
 from tidegate.config.models import Config as Root
 from tidegate.config.show import as_yaml
 
-QUICK = settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+QUICK = settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 KEYS = sorted(
     {
         key
