@@ -104,7 +104,7 @@ class Gateway:
             await self.close()
             raise
         if self._recorder.lost:
-            logger.warning("requests_lost", extra={"count": self._recorder.lost})
+            logger.warning("requests_lost", extra={"lost": self._recorder.lost})
 
     async def close(self) -> None:
         """Settle what is owed, write what waits, close what is open."""
@@ -216,7 +216,10 @@ def _ledger(config: Config, clock: Clock) -> Ledger:
     if url.startswith("sqlite:///"):
         path = FilePath(url.removeprefix("sqlite:///"))
         return SQLiteLedger(path, clock, wait_s=config.store.wait_s)
-    return MemoryLedger(clock)
+    if url == "memory:":
+        return MemoryLedger(clock)
+    # Counting somewhere else than the operator said would give each process a limit of its own.
+    raise StoreUnavailable("this release has no such store", retry_after_s=None)
 
 
 __all__ = ["CHAT_PATH", "Gateway"]
