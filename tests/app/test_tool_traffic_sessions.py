@@ -8,6 +8,7 @@ import pytest
 
 from tests.app.mcp_world import CREDENTIAL, Asked, World, ask, call, echo, events, tell, value
 from tests.unit.mcp.asking import allow
+from tidegate.gateway.tool_upstream import ToolTimes
 from tidegate.mcp import RuleSet
 from tidegate.transport.upstream import Failure
 
@@ -347,7 +348,7 @@ def test_a_subscription_runs_without_deadline_under_the_id_of_its_client() -> No
             asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "result": {"_meta": meta}})
             asked.end()
 
-        world = World(script)
+        world = World(script, times=ToolTimes(idle_s=0.01, total_s=0.01, keep_alive_s=0.005))
         message = ask("subscriptions/listen", _meta=META, notifications={"toolsListChanged": True})
         headers = {
             "accept": BOTH,
@@ -357,8 +358,9 @@ def test_a_subscription_runs_without_deadline_under_the_id_of_its_client() -> No
         first = world.exchange(message, **headers)
         second = world.exchange(message, role="admin", **headers)
         async with first, second:
-            await first.chunk()
-            await second.chunk()
+            comments = 0
+            while comments < 5:
+                comments += (await first.chunk()).startswith(b":")
             go.set()
             await first.read()
             await second.read()

@@ -151,8 +151,10 @@ def read(data: bytes) -> Message | Batch:
     try:
         value = strictjson.loads(data)
     except strictjson.StrictJSONError as error:
-        code = Code.PARSE_ERROR if error.kind == "syntax" else Code.INVALID_REQUEST
-        raise Rejected(Refusal(error_body(None, code, _sentence(error.reason)), 400)) from None
+        if error.kind == "ambiguous":
+            raise Rejected(_invalid(None, error.reason)) from None
+        body = error_body(None, Code.PARSE_ERROR, f"Parse error: {error.reason}")
+        raise Rejected(Refusal(body, 400)) from None
     if has_oversized_integer(data, value):
         body = error_body(None, Code.PARSE_ERROR, "Parse error: a number is too large")
         raise Rejected(Refusal(body, 400))
@@ -162,10 +164,6 @@ def read(data: bytes) -> Message | Batch:
     if isinstance(message, Batch) and (flaw := flaw_of(message)) is not None:
         raise Rejected(_invalid(None, flaw))
     return message
-
-
-def _sentence(reason: str) -> str:
-    return f"Parse error: {reason}"
 
 
 def _invalid(id: Id | None, reason: str) -> Refusal:  # noqa: A002 - the member's own name
@@ -302,7 +300,7 @@ def _mask_arguments(turn: Turn, plan: Plan) -> None:
     if not isinstance(arguments, dict):
         return
     policy = turn.server.masking.policy
-    applied = policy if mode == "enforce" else policy.reporting
+    applied = policy if mode == "enforce" else policy.observing()
     masked, found = guarded(redact_tree, arguments, applied)
     turn.trail.counts("redact_arguments", mode, found)
     if mode == "enforce" and masked is not arguments:

@@ -43,7 +43,7 @@ from tidegate.gateway.tool_call import (
 )
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_upstream import ToolUpstream
-from tidegate.jsonrpc import Batch, Request, Tree, error_of, typed
+from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need
 from tidegate.mcp.batch import Key, merge
 from tidegate.mcp.denials import Refusal
@@ -176,21 +176,21 @@ class ToolTraffic:
 
     async def _answer_batch(self, turn: Turn, batch: Batch, plans: list[Plan]) -> None:
         """Each element on its own, one after the other; then the answers in request order."""
-        answers: dict[Key, Tree] = {}
+        answers: dict[Key, bytes] = {}
         for plan in plans:
             request = plan.message if isinstance(plan.message, Request) else None
             if request is None:
                 if plan.forwards:
                     await self.relay.deliver(turn, plan)
             elif plan.refusal is not None:
-                answers[typed(request.id)] = plan.refusal.body
+                answers[typed(request.id)] = Answer.of(plan.refusal).data
             else:
                 collected = Collected()
                 plan.outcome = await self.relay.forward(turn, plan, collected)
-                answers[typed(request.id)] = collected.answer.message
+                answers[typed(request.id)] = collected.answer.data
         merged = merge(batch, answers)
         if merged:
-            await turn.responder.json(200, merged)
+            await turn.responder.json(200, b"[" + b",".join(merged) + b"]")
         else:
             await turn.responder.empty(202)
 

@@ -111,20 +111,19 @@ def sort(incoming: Incoming, sent_id: Id) -> Reply | Note | Ask | None:
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
     method, id = message.get("method"), message.get("id")  # noqa: A001 - the member's name
-    known = isinstance(id, str | int) and not isinstance(id, bool)
     if method is not None:
         if not isinstance(method, str) or "result" in message or "error" in message:
             return None
         if "id" not in message:
             return Note(message, method, incoming.raw)
-        return Ask(message, method, id, incoming.raw) if known and _is_id(id) else None
-    if not known or not _is_id(id) or typed(id) != typed(sent_id):
+        return Ask(message, method, id, incoming.raw) if _is_id(id) else None
+    if not _is_id(id) or typed(id) != typed(sent_id):
         return None
     return Reply(message, incoming.raw) if ("result" in message) != ("error" in message) else None
 
 
 def _is_id(value: object) -> TypeGuard[Id]:
-    return isinstance(value, str | int)
+    return isinstance(value, str | int) and not isinstance(value, bool)
 
 
 def clean(reply: Reply, request_id: str) -> Reply:

@@ -5,13 +5,14 @@ revisions have batches (eras), whether an element is allowed (authorize).
 """
 
 from collections.abc import Mapping
-from typing import Final
+from typing import Final, TypeVar
 
-from tidegate.jsonrpc import Batch, Id, Request, Tree, typed
+from tidegate.jsonrpc import Batch, Id, Request, typed
 
 MAX_ELEMENTS: Final = 100
 
 Key = tuple[bool, Id]
+T = TypeVar("T")
 
 
 def flaw_of(batch: Batch, *, max_elements: int = MAX_ELEMENTS) -> str | None:
@@ -33,10 +34,10 @@ def flaw_of(batch: Batch, *, max_elements: int = MAX_ELEMENTS) -> str | None:
     return None
 
 
-def merge(batch: Batch, answers: Mapping[Key, Tree]) -> list[Tree]:
+def merge(batch: Batch, answers: Mapping[Key, T]) -> list[T]:
     """One answer for each request, in the order of the requests; empty for notifications only.
 
-    `answers` are keyed by typed id. Raises KeyError if one is missing.
+    `answers` are keyed by typed id, in whatever form. Raises KeyError if one is missing.
     """
     return [
         answers[typed(message.id)] for message in batch.messages if isinstance(message, Request)

@@ -192,7 +192,7 @@ def _contradiction(call: Call, headers: McpHeaders) -> Rejection | None:
     claimed = _claimed(call)
     if claimed is not None and headers.version != claimed:
         return _mismatch("MCP-Protocol-Version is not what the body says")
-    required = isinstance(call, Request) and MODERN in (headers.version, claimed)
+    required = isinstance(call, Request) and headers.version == MODERN
     if headers.method != call.method and (required or headers.method is not None):
         return _mismatch("Mcp-Method is not the method of the body")
     name = named_by(call)
