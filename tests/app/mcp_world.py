@@ -56,6 +56,11 @@ class Asked:
         self._over = False
 
     @property
+    def ended(self) -> bool:
+        """Whether the answer is complete."""
+        return self._over
+
+    @property
     def message(self) -> Any:
         """The JSON value of the body."""
         return json.loads(self.raw)
