@@ -34,6 +34,7 @@ an upstream, an exception text, a path or a host may become part of a message: `
 the log alone.
 """
 
+from collections.abc import Collection
 from typing import ClassVar
 
 
@@ -117,10 +118,14 @@ class NotFound(CallerError):
 
 
 class MethodNotAllowed(CallerError):
-    """The path exists, the method does not."""
+    """The path exists, the method does not; `allowed` are those that do."""
 
     code, status = "gateway.method_not_allowed", 405
     public_message = "This method is not allowed on this path."
+
+    def __init__(self, detail: str = "", *, allowed: Collection[str] = ("POST",)) -> None:
+        super().__init__(detail)
+        self.allowed = allowed
 
 
 class Misdirected(CallerError):
@@ -211,7 +216,7 @@ class UpstreamError(TidegateError):
     """A provider is at fault, or says that the request is."""
 
     type = "upstream_error"
-    should_retry = False
+    should_retry: bool | None = False
 
 
 class UpstreamRejectedRequest(UpstreamError):

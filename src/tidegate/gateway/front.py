@@ -87,7 +87,7 @@ class Front:
             await responder.empty(204)
             return
         if scope["method"] not in path.methods:
-            raise MethodNotAllowed
+            raise MethodNotAllowed(allowed=path.methods)
         if self.in_flight > self._max_in_flight:
             raise Overloaded("requests in flight")
         await path.serve(scope, receive, responder)

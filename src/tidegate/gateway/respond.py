@@ -44,9 +44,19 @@ class Responder:
     Every answer carries `x-request-id` and `extra`, the headers that hold whatever the outcome
     (CORS, `connection: close`). `status` is 0 until a head was sent. `error_body` is the dialect.
     `known` says that the caller was identified, so that its account tells how the request ended.
+    `complete` says that the last byte has been handed over.
     """
 
-    __slots__ = ("_request_header", "_send", "error_body", "extra", "known", "request_id", "status")
+    __slots__ = (
+        "_request_header",
+        "_send",
+        "complete",
+        "error_body",
+        "extra",
+        "known",
+        "request_id",
+        "status",
+    )
 
     def __init__(self, send: Send, request_id: str, *, extra: Headers = ()) -> None:
         self._send = send
@@ -55,6 +65,7 @@ class Responder:
         self.extra: list[Header] = list(extra)
         self.error_body: ErrorBody = envelope
         self.known = False
+        self.complete = False
         self.status = 0
 
     @property
@@ -75,7 +86,7 @@ class Responder:
         """Any answer whose length is known."""
         length = () if status == 204 else ((b"content-length", b"%d" % len(data)),)
         await self._head(status, (*headers, *length))
-        await self._send({"type": "http.response.body", "body": data})
+        await self.end(data)
 
     async def error(self, error: TidegateError, headers: Headers = ()) -> None:
         """`error` in this path's dialect, with the headers that tell a client what to do."""
@@ -93,6 +104,7 @@ class Responder:
     async def end(self, data: bytes = b"") -> None:
         """The last part of the body."""
         await self._send({"type": "http.response.body", "body": data})
+        self.complete = True
 
     async def _head(self, status: int, headers: Headers) -> None:
         if self.started:
@@ -117,7 +129,7 @@ def error_headers(error: TidegateError) -> list[Header]:
     if isinstance(error, Unauthenticated):
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, MethodNotAllowed):
-        headers.append((b"allow", b"POST"))
+        headers.append((b"allow", ", ".join(sorted(error.allowed)).encode("ascii")))
     if error.should_retry is not None:
         headers.append((b"x-should-retry", b"true" if error.should_retry else b"false"))
     if error.retry_after_s is not None:
