@@ -12,6 +12,7 @@ from typing import Literal, ParamSpec, TypeVar
 
 from tidegate import strictjson
 from tidegate.errors import ContentBlocked, RedactionFailed, TidegateError
+from tidegate.providers.base import MalformedEvent
 from tidegate.redaction import (
     BlockedContent,
     ChatStreamRedactor,
@@ -68,7 +69,7 @@ class Masking:
         if self.request == "off":
             return body, {}
         if self.request == "detect":
-            return body, guarded(redact_chat_request, body, self.policy.reporting)[1]
+            return body, guarded(redact_chat_request, body, self.policy.observing())[1]
         return guarded(redact_chat_request, body, self.policy)
 
     def stream_filter(self) -> "PassThrough | Observed | Masked":
@@ -76,7 +77,7 @@ class Masking:
         if self.response == "off":
             return PassThrough()
         redactor = ChatStreamRedactor(
-            self.policy if self.response == "enforce" else self.policy.reporting,
+            self.policy if self.response == "enforce" else self.policy.observing(),
             logprobs=self.logprobs,
             tool_arguments=_ARGUMENTS[self.tool_arguments],
         )
@@ -91,7 +92,7 @@ class Masking:
         if self.tool_results == "off":
             return value, {}
         if self.tool_results == "detect":
-            return value, guarded(redact_tree, value, self.policy.reporting)[1]
+            return value, guarded(redact_tree, value, self.policy.observing())[1]
         return guarded(redact_tree, value, self.policy)
 
 
@@ -125,8 +126,12 @@ class Masked:
         return self._redactor.counts
 
     def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that may leave now."""
-        return guarded(self._redactor.feed, data)
+        """The payloads that may leave now. Raises MalformedEvent for a payload that is at fault."""
+        try:
+            return guarded(self._redactor.feed, data)
+        except RedactionFailed:
+            _document(data)  # ambiguous JSON is the upstream's fault, not the redactor's
+            raise
 
     def finish(self) -> list[bytes]:
         """What was held."""
@@ -159,16 +164,19 @@ class WholeAnswer:
         self.counts: Counts = {}
 
     def whole(self, body: bytes) -> bytes:
-        """The document that may leave: the same bytes if nothing was found."""
+        """The document that may leave: the same bytes if nothing was found.
+
+        Raises MalformedEvent for one that parsers may read differently.
+        """
         mode = self._masking.response
         if mode == "off":
             return body
         policy = self._masking.policy
-        document = guarded(_document, body)
+        document = _document(body)
         masked, self.counts = guarded(
             redact_chat_completion,
             document,
-            policy if mode == "enforce" else policy.reporting,
+            policy if mode == "enforce" else policy.observing(),
             logprobs=self._masking.logprobs,
             tool_arguments=_ARGUMENTS[self._masking.tool_arguments],
         )
@@ -177,8 +185,11 @@ class WholeAnswer:
         return strictjson.dumps(masked)
 
 
-def _document(body: bytes) -> Body:
-    value = strictjson.loads(body)
+def _document(data: bytes) -> Body:
+    try:
+        value = strictjson.loads(data)
+    except strictjson.StrictJSONError as error:
+        raise MalformedEvent(error.reason) from None
     if not isinstance(value, dict):
-        raise TypeError("a completion is a JSON object")
+        raise MalformedEvent("not a JSON object")
     return value

@@ -29,7 +29,7 @@ class StreamFilter(Protocol):
         """What was found so far, in first-seen order."""
 
     def feed(self, data: bytes) -> list[bytes]:
-        """What may leave after this payload."""
+        """What may leave after this payload; raises MalformedEvent as `whole` does."""
 
     def finish(self) -> list[bytes]:
         """What was still held when the stream ended well."""
@@ -46,7 +46,7 @@ class AnswerFilter(Protocol):
         """What was found."""
 
     def whole(self, body: bytes) -> bytes:
-        """The body that may leave."""
+        """The body that may leave; raises MalformedEvent for one that cannot be understood."""
 
 
 @dataclass(slots=True)
@@ -140,7 +140,7 @@ class ChatStream:
         out: list[bytes] = []
         try:
             for event in self._decoder.feed(chunk):
-                if event.data == b"[DONE]":
+                if event.data.strip() == b"[DONE]":
                     self._close(out)
                     break
                 self._event(event, out)
@@ -268,9 +268,14 @@ class ChatAnswer:
             return b""
         self.spent.usage = seen.usage
         self.spent.meter.add(seen.text)
+        try:
+            ready = self._filter.whole(body)
+        except MalformedEvent:
+            self.broken = Outcome.MALFORMED
+            return b""
         self.tokens_seen = 1
         self.complete = True
-        return self._filter.whole(body)
+        return ready
 
     def fail(self, error: TidegateError, request_id: str) -> bytes:
         """Nothing has left, so nothing is owed: the path answers with an error of its own."""
