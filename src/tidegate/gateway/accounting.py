@@ -38,10 +38,10 @@ class Account:
     """The context of `Accounting.accounted`; entered once.
 
     `outcome` is one word for a request that raised nothing: "ok", or the code of what was wrong
-    with an answer that had begun.
+    with an answer that had begun. `route` is the name of the route, once there is one.
     """
 
-    __slots__ = ("_accounting", "_responder", "_started_s", "_trail", "outcome")
+    __slots__ = ("_accounting", "_responder", "_started_s", "_trail", "outcome", "route")
 
     def __init__(self, accounting: Accounting, trail: Trail, responder: Responder) -> None:
         self._accounting = accounting
@@ -49,6 +49,7 @@ class Account:
         self._responder = responder
         self._started_s = 0.0
         self.outcome = "ok"
+        self.route = ""
 
     async def __aenter__(self) -> "Account":
         self._started_s = self._accounting.clock.monotonic_s()
@@ -85,7 +86,8 @@ class Account:
                 outcome, status = error.code, status or error.status
                 self._note_refusal(error)
             case asyncio.CancelledError():
-                outcome = "cancelled"
+                # Who leaves with the whole answer has not cancelled it.
+                outcome = self.outcome if self._responder.complete else "cancelled"
             case _:
                 # The boundary in app logs it and answers.
                 outcome, status = "gateway.internal", status or 500
@@ -94,6 +96,7 @@ class Account:
         self._accounting.metrics.request_ended(
             surface=trail.surface,
             tenant=trail.principal.tenant,
+            route=self.route,
             outcome=outcome,
             seconds=self._accounting.clock.monotonic_s() - self._started_s,
         )

@@ -5,16 +5,15 @@ not live here: which target is next (routing.failover), how an answer's bytes ge
 (relay), what may leave (pipeline).
 """
 
-import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.clock import Clock
-from tidegate.errors import Overloaded, TidegateError
+from tidegate.errors import Overloaded
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage
-from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay
+from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay, attempts_header, outcome_of
 from tidegate.providers.openai import chat_request
 from tidegate.routing.failover import Try
 from tidegate.routing.outcome import Outcome, classify, retry_after_s
@@ -24,6 +23,7 @@ from tidegate.transport.upstream import Failure, Transport, UpstreamRequest
 logger = logging.getLogger(__name__)
 
 _ERROR_BODY_BYTES = 65_536
+_ERROR_BODY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,28 +65,36 @@ class Attempts:
         counts against no target.
         """
         failover = call.failover
-        try:
-            step = failover.start(self._clock.monotonic_s())
-            while isinstance(step, Try):
+        step = failover.start(self._clock.monotonic_s())
+        while isinstance(step, Try):
+            if self._closed:
+                failover.cancelled(self._clock.monotonic_s())
+                raise Overloaded("draining")
+            try:
                 ended = await self._attempt(step, call)
-                now_s = self._clock.monotonic_s()
-                self._note(call, step, ended)
-                if call.responder.started:
-                    failover.finished(ended.outcome, now_s)
-                    return ended.code
-                if self._closed:
-                    raise Overloaded("draining")
-                step = failover.on(ended.outcome, now_s, retry_after_s=ended.retry_after_s)
-        except (asyncio.CancelledError, TidegateError):
-            failover.cancelled(self._clock.monotonic_s())
-            raise
+            except BaseException as error:
+                self._give_back(call, step, error)
+                raise
+            now_s = self._clock.monotonic_s()
+            self._note(call, step, ended)
+            if call.responder.started:
+                failover.finished(ended.outcome, now_s)
+                return ended.code
+            step = failover.on(ended.outcome, now_s, retry_after_s=ended.retry_after_s)
+        call.responder.extra.append(attempts_header(failover))
         raise step.error
+
+    def _give_back(self, call: ChatCall, step: Try, error: BaseException) -> None:
+        """The attempt ended by no fault of its target: the client left, or we failed."""
+        outcome = outcome_of(error)
+        call.failover.finished(outcome, self._clock.monotonic_s())
+        self._note(call, step, Ended(outcome))
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
         provider = step.target.provider
         self._metrics.attempt(provider=provider, result=ended.outcome.value)
         call.trail.step("attempt", ended.outcome.value, provider=provider, status=ended.status)
-        if ended.outcome is not Outcome.OK:
+        if ended.outcome not in (Outcome.OK, Outcome.CANCELLED):
             logger.warning(
                 "attempt_failed",
                 extra={
@@ -109,6 +117,7 @@ class Attempts:
                 inbox.arm(step.deadline_s)
                 status, headers = await inbox.head()
                 if status != 200:
+                    inbox.arm(min(step.deadline_s, self._clock.monotonic_s() + _ERROR_BODY_S))
                     body = await _bounded(inbox, _ERROR_BODY_BYTES)
                     wish_s = retry_after_s(headers, self._clock.now_s())
                     return Ended(classify(status, headers, body), status, wish_s)
@@ -149,11 +158,17 @@ class Attempts:
 
 
 async def _bounded(inbox: Inbox, limit: int) -> bytes:
-    """The first `limit` bytes of a body that only a classifier will see."""
+    """The first `limit` bytes of a body that only a classifier will see.
+
+    The status has come and decides: a body that breaks off or does not come takes nothing back.
+    """
     body = bytearray()
-    while len(body) < limit:
-        chunk = await inbox.read()
-        if not chunk:
-            break
-        body += chunk
+    try:
+        while len(body) < limit:
+            chunk = await inbox.read()
+            if not chunk:
+                break
+            body += chunk
+    except AttemptFailed:
+        pass
     return bytes(body[:limit])

@@ -26,7 +26,7 @@ from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.attempts import Attempts
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
-from tidegate.gateway.masking import Masking
+from tidegate.gateway.masking import Counts, Masking
 from tidegate.gateway.relay import ChatCall
 from tidegate.gateway.respond import Receive, Responder, Scope, authorization
 from tidegate.identity.keys import KeyTable
@@ -120,7 +120,8 @@ class Chat:
             if route is None:
                 raise policy.routes.refusal(request.model, principal)
             trail.step("route", "match", rule=route.name)
-            estimate = estimate_request(request.document)
+            account.route = route.name
+            estimate = await _beside_the_loop(len(body.raw), estimate_request, request.document)
             deadlines = route.deadlines
             total_s = deadlines.stream_total_s if request.stream else deadlines.total_s
             async with self._charging.reserved(
@@ -130,35 +131,41 @@ class Chat:
             ) as charge:
                 trail.step("limits", "reserved", tokens=estimate.total_tokens)
                 masking = policy.masking[route.name]
-                document, found = await _beside_the_loop(
-                    len(body.raw), masking.mask_request, request.document
+                data, found = await _beside_the_loop(
+                    len(body.raw), _masked, masking, request.document, body.raw
                 )
                 trail.counts("redact_request", masking.request, found)
                 account.found("request", found)
-                changed = document is not request.document
-                account.outcome = await self._attempts.answer(
-                    ChatCall(
-                        body=strictjson.dumps(document) if changed else body.raw,
-                        model=request.model,
-                        stream=request.stream,
-                        estimate=estimate,
-                        providers=policy.providers,
-                        masking=masking,
-                        deadlines=deadlines,
+                call = ChatCall(
+                    body=data,
+                    model=request.model,
+                    stream=request.stream,
+                    estimate=estimate,
+                    providers=policy.providers,
+                    masking=masking,
+                    deadlines=deadlines,
+                    started_s=started_s,
+                    failover=Failover(
+                        route,
+                        self._targets,
                         started_s=started_s,
-                        failover=Failover(
-                            route,
-                            self._targets,
-                            started_s=started_s,
-                            total_s=total_s,
-                            stream=request.stream,
-                        ),
-                        charge=charge,
-                        trail=trail,
-                        responder=responder,
-                    )
+                        total_s=total_s,
+                        stream=request.stream,
+                    ),
+                    charge=charge,
+                    trail=trail,
+                    responder=responder,
                 )
-                account.used(charge.used)
+                try:
+                    account.outcome = await self._attempts.answer(call)
+                finally:
+                    account.used(charge.used)
+
+
+def _masked(masking: Masking, document: dict[str, object], raw: bytes) -> tuple[bytes, Counts]:
+    """What to send upstream: the client's own bytes unless redaction changed something."""
+    masked, found = masking.mask_request(document)
+    return (raw if masked is document else strictjson.dumps(masked)), found
 
 
 async def _beside_the_loop(

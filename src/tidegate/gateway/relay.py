@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.clock import Clock
-from tidegate.errors import TidegateError, UpstreamInterrupted
+from tidegate.errors import ContentBlocked, TidegateError, UpstreamInterrupted
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
@@ -103,9 +103,9 @@ class Relay:
             self._outcome = OUTCOME_OF[failed.failure]
         except TidegateError as error:
             if not responder.started:
+                self._charge_withheld(error)
                 raise
-            # Ours, not the upstream's: no verdict about the target.
-            return await self._break_off(error, Outcome.CANCELLED)
+            return await self._break_off(error, outcome_of(error))
         finally:
             if responder.started:
                 self._account()
@@ -117,7 +117,9 @@ class Relay:
             return await self._break_off(broken, Outcome.INTERRUPTED)
         if self._call.stream:
             await responder.end()
-        await self._spare_connection()
+        # The client has its answer. The connection can serve another attempt once the upstream
+        # has ended its framing, but nobody waits for that: the reservation ends now.
+        self._inbox.let_end(_POOL_GRACE_S)
         return Ended(Outcome.OK, 200)
 
     async def _pump(self) -> None:
@@ -159,14 +161,11 @@ class Relay:
         await call.responder.end(self._stage.fail(error, call.responder.request_id))
         return Ended(outcome, 200, code=error.code)
 
-    async def _spare_connection(self) -> None:
-        """The client has its answer; let the upstream end its framing, so that it can be reused."""
-        self._inbox.arm(self._clock.monotonic_s() + _POOL_GRACE_S)
-        try:
-            while await self._inbox.read():
-                pass
-        except AttemptFailed:
-            return
+    def _charge_withheld(self, error: TidegateError) -> None:
+        """An answer that our own policy withholds was still made for this tenant."""
+        if isinstance(error, ContentBlocked):
+            self._call.charge.commit()
+            self._account()
 
     def _account(self) -> None:
         spent, charge = self._stage.spent, self._call.charge
@@ -186,8 +185,21 @@ class Relay:
     def _headers(self) -> tuple[Header, ...]:
         return (
             (b"x-tidegate-provider", self._step.target.provider.encode()),
-            (b"x-tidegate-attempts", self._call.failover.header.encode()),
+            attempts_header(self._call.failover),
         )
+
+
+def attempts_header(failover: Failover) -> Header:
+    """Who was asked, and what came of it: words of ours and of the configuration."""
+    return b"x-tidegate-attempts", failover.header.encode()
+
+
+def outcome_of(error: BaseException) -> Outcome:
+    """What an end that is no fault of the target says about it.
+
+    It served, if all that happened is that our own policy blocked the content; else nothing.
+    """
+    return Outcome.OK if isinstance(error, ContentBlocked) else Outcome.CANCELLED
 
 
 class _Clocks:

@@ -28,8 +28,9 @@ class AttemptFailed(Exception):
 class Inbox:
     """Collects one attempt. Use as `with Inbox(clock) as inbox: inbox.start(...)`.
 
-    Leaving the block, for whatever reason, aborts what still runs: nothing outlives it. One
-    reader at a time. What arrived before a failure is delivered before the failure is raised.
+    Leaving the block, for whatever reason, aborts what still runs: nothing outlives it, but for
+    the short time that `let_end` grants. One reader at a time. What arrived before a failure is
+    delivered before the failure is raised.
     """
 
     __slots__ = (
@@ -42,6 +43,7 @@ class Inbox:
         "_failure",
         "_head",
         "_high",
+        "_leaving",
         "_loop",
         "_paused",
         "_timer",
@@ -57,6 +59,7 @@ class Inbox:
         self._chunks: list[bytes] = []
         self._bytes = 0
         self._paused = False
+        self._leaving = False
         self._ended = False
         self._failure: Failure | None = None
         self._waiter: asyncio.Future[None] | None = None
@@ -89,11 +92,7 @@ class Inbox:
                 return b""
             await self._wait()
         arrived = self._chunks[0] if len(self._chunks) == 1 else b"".join(self._chunks)
-        self._chunks.clear()
-        self._bytes = 0
-        if self._paused and self._attempt is not None:
-            self._paused = False
-            self._attempt.resume()
+        self._forget()
         return arrived
 
     def arm(self, at_monotonic_s: float) -> None:
@@ -116,6 +115,18 @@ class Inbox:
         """No deadline until the next `arm`."""
         self._due_s = _NEVER
 
+    def let_end(self, within_s: float) -> None:
+        """Nothing more is wanted, but the message may still end by itself, unread.
+
+        Its connection can then be used again. An attempt that has not ended by then is aborted.
+        The reader has left: `head` and `read` are not called any more.
+        """
+        if self._over:
+            return
+        self._leaving = True
+        self._forget()
+        self.arm(self._clock.monotonic_s() + within_s)
+
     def fail(self, failure: Failure) -> None:
         """End the attempt from our side: what arrived is still read, then AttemptFailed."""
         if self._over:
@@ -126,6 +137,8 @@ class Inbox:
 
     def close(self) -> None:
         """Abort what still runs and forget what is held; idempotent."""
+        if self._leaving and not self._over:
+            return
         self._finish()
         self._chunks.clear()
         self._bytes = 0
@@ -153,6 +166,8 @@ class Inbox:
 
     def on_body(self, chunk: bytes) -> None:
         """From the transport; pauses the attempt above the high-water mark."""
+        if self._leaving:
+            return
         self._chunks.append(chunk)
         self._bytes += len(chunk)
         if self._bytes > self._high and not self._paused and self._attempt is not None:
@@ -181,6 +196,13 @@ class Inbox:
     @property
     def _over(self) -> bool:
         return self._ended or self._failure is not None
+
+    def _forget(self) -> None:
+        self._chunks.clear()
+        self._bytes = 0
+        if self._paused and self._attempt is not None:
+            self._paused = False
+            self._attempt.resume()
 
     def _finish(self) -> None:
         if self._timer is not None:
