@@ -168,10 +168,17 @@ def _check_headers(headers: Iterable[tuple[bytes, bytes]], max_bytes: int) -> No
             types.append(value)
         elif name == b"content-encoding" and value.strip().lower() not in (b"", b"identity"):
             raise UnsupportedMediaType("content coding")
-        elif name == b"content-length" and value.isdigit() and int(value) > max_bytes:
+        elif name == b"content-length" and _is_over(value, max_bytes):
             raise BodyTooLarge
     if len(types) != 1 or not _is_json(types[0]):
         raise UnsupportedMediaType("media type")
+
+
+def _is_over(content_length: bytes, max_bytes: int) -> bool:
+    # Twenty digits are more than any cap, and int() refuses thousands of them.
+    return content_length.isdigit() and (
+        len(content_length) > 19 or int(content_length) > max_bytes
+    )
 
 
 def _is_json(content_type: bytes) -> bool:
