@@ -172,7 +172,16 @@ class KeywordValue:
             return Verdict.WAIT
         if close < 0 or 0 <= line < close:
             return Verdict.TEXT
-        return self._judge(text, head + 1, close, quoted=True)
+        head += 1
+        scheme = _SCHEME.match(text, head, close) if self.family == "authorization" else None
+        if scheme is not None:
+            return self._after_scheme(text, scheme.end(), close)
+        return self._judge(text, head, close, quoted=True)
+
+    def _after_scheme(self, text: str, head: int, stop: int) -> Hit | Verdict:
+        if head == stop or _UNLIKELY.match(text, head, stop):
+            return Verdict.TEXT
+        return Hit(head, stop, self.family, "authorization", SECRET)
 
     def _word(self, text: str, head: int, stop: int, *, schemed: bool) -> Hit | Verdict:
         value = text[head:stop]
@@ -180,9 +189,10 @@ class KeywordValue:
         if following:
             value = value[: following.start()]
         value = value.rstrip(_TRAILING)
-        if schemed and value and not _UNLIKELY.match(value):
-            return Hit(head, head + len(value), self.family, "authorization", SECRET)
-        return self._judge(text, head, head + len(value), quoted=False)
+        stop = head + len(value)
+        if schemed:
+            return self._after_scheme(text, head, stop)
+        return self._judge(text, head, stop, quoted=False)
 
     def _judge(self, text: str, head: int, stop: int, *, quoted: bool) -> Hit | Verdict:
         value = text[head:stop]

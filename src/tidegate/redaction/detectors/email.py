@@ -37,5 +37,6 @@ class Email:
             if domain is None or _VERSION.match(text, at.end(), end):
                 continue
             head = at.start() - len(local)
-            floor = domain.end()
+            if at[0] == "@":  # user%40here@relay is one address, so `%40` ends nothing
+                floor = domain.end()
             yield Hit(head, domain.end(), self.family, "email", EMAIL, DOTTED)
