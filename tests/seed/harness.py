@@ -7,6 +7,7 @@ test, on one event loop that lasts for the module.
 import asyncio
 import json
 import os
+import re
 import signal
 import sys
 from asyncio.subprocess import DEVNULL, PIPE, Process
@@ -74,6 +75,7 @@ def running(
     sockets = {usual: bind(0) for usual in upstreams}
     for usual, sock in sockets.items():
         text = text.replace(f":{usual}/", f":{port_of(sock)}/")
+    text = re.sub(r"admin: \{ port: \d+ \}", "admin: { port: 0 }", text)
     for old, new in (replace or {}).items():
         assert old in text
         text = text.replace(old, new)

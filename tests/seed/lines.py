@@ -56,7 +56,7 @@ def parse(line: str) -> CurlRequest:
                 pass
             case _:
                 url = word
-    address, slash, target = url.partition("/")
+    address, slash, target = url.removeprefix("http://").partition("/")
     port = int(address.rpartition(":")[2])
     return CurlRequest(
         method or ("POST" if body else "GET"), port, slash + target, (*headers,), body

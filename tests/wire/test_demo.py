@@ -25,7 +25,7 @@ WAIT_S = 15.0  # a whole process tree, on a machine that is busy with other test
 def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Queue[str]]]:
     """A process and the lines of its stdout as they come; killed if it outlives the block."""
     process = subprocess.Popen(
-        [*TIDEGATE, "explain", identifier],
+        [*TIDEGATE, *arguments],
         cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,

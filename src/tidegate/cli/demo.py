@@ -51,6 +51,7 @@ def demo(part: str, port: int | None, *, leave: bool) -> int:
             admin_port=admin_port,
             show=performance.play,
             leaky_s=_SHOWN_STREAM_S if sys.stdout.isatty() else 0.15,
+            quiet=True,
         )
     )
     return FAILED if leave and code == DONE and not performance.went_well else code
@@ -70,14 +71,12 @@ class _Performance:
 
         stage = Stage(_write, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
         gateway = f"http://{ready.host}:{ready.port}"
-        stage.say(f"tidegate is up at {gateway}, its metrics at http://{ready.admin_host}:"
-                  f"{ready.admin_port}/metrics")  # fmt: skip
         self.went_well = await play(stage, Theater(gateway, world.ports, _command()))
         stage.say()
         if self._leave:
             ready.stop()
         else:
-            stage.say(stage.paint("It stays up for your own requests until Ctrl-C.", "bold"))
+            stage.say(stage.paint(f"{gateway} stays up for your requests until Ctrl-C.", "bold"))
 
 
 def _write(text: str) -> None:

@@ -45,7 +45,7 @@ class Launch:
     """What to run: the file (None: the demo world), and what the options say instead of it.
 
     `show` runs once the gateway and the demo world are up; `leaky_s` is how long the world's
-    leaky provider takes for one stream.
+    leaky provider takes for one stream; `quiet` logs errors only.
     """
 
     path: Path | None
@@ -54,6 +54,7 @@ class Launch:
     admin_port: int | None = None
     show: "Show | None" = None
     leaky_s: float = 0.15
+    quiet: bool = False
 
 
 def run_gateway(launch: Launch) -> int:
@@ -69,6 +70,9 @@ def run_gateway(launch: Launch) -> int:
     if world is not None:
         config = configuration.read(launch.path, overrides=overrides, demo_ports=ports)
     configuration.refuse_exposed(config)
+    if launch.quiet:
+        telemetry = config.telemetry.model_copy(update={"level": "error"})
+        config = config.model_copy(update={"telemetry": telemetry})
     for finding in (*config.warnings, *config.not_in_effect):
         click.echo(f"warning: {finding}", err=True)
 

@@ -18,7 +18,7 @@ class Stage:
 
     def paint(self, text: str, *styles: str) -> str:
         """`text` in the named styles, or as it is without color."""
-        if not self._color:
+        if not self._color or not text:
             return text
         return f"\033[{';'.join(_CODES[style] for style in styles)}m{text}\033[0m"
 
