@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.mcp_world import CREDENTIAL, TOKENS, World, ask, call, tell, value
+from tests.app.mcp_world import CREDENTIAL, TOKENS, Asked, World, ask, call, tell, value
 from tidegate.mcp.eras import LEGACY
 
 MODERN = "2026-07-28"
@@ -51,6 +51,35 @@ def test_a_notification_is_forwarded_once_and_gets_202(method: str) -> None:
         answer = await world.post(message)
         assert (answer.status, answer.body) == (202, b"")
         assert world.sent == [message]
+
+    run(body)
+
+
+@pytest.mark.parametrize("status", [0, 500, 404])
+def test_a_notification_that_cannot_be_delivered_is_accepted_and_recorded(status: int) -> None:
+    async def body() -> None:
+        async def script(asked: Asked) -> None:
+            if status:
+                asked.whole({}, status)
+            else:
+                asked.fail()
+
+        world = World(script)
+        assert (await world.post(tell("notifications/x"))).status == 202
+        steps = [(step.stage, step.verdict) for step in world.records.ends[0].snapshot().steps]
+        assert ("upstream", "ok" if status else "failed") in steps
+
+    run(body)
+
+
+def test_a_retry_with_the_state_of_another_call_is_judged_by_its_own_body() -> None:
+    async def body() -> None:
+        world = World()
+        state = {"requestState": "opaque/==", "inputResponses": {"q": {"action": "accept"}}}
+        denied = await world.post(call("admin_reset_key", **state))
+        assert value(denied)["error"]["code"] == -32001
+        await world.post(call("get_status", **state))
+        assert [message["params"]["requestState"] for message in world.sent] == ["opaque/=="]
 
     run(body)
 

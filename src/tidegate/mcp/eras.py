@@ -204,11 +204,11 @@ def _contradiction(call: Call, headers: McpHeaders) -> Rejection | None:
 
 
 def _version(call: Call, headers: McpHeaders, session_version: str | None) -> Revision | Rejection:
-    claimed = _claimed(call)
-    version = headers.version if claimed is None else claimed
+    # What the body claims, if it claims something, is what the header says: that was checked.
+    claimed, version = _claimed(call), headers.version
     if version is None:
         return Revision(session_version)
-    if not isinstance(version, str) or version not in SUPPORTED:
+    if version not in SUPPORTED or (claimed is not None and version != MODERN):
         return _unsupported(version)
     if version == MODERN and isinstance(call, Request):
         meta = (call.params or {}).get("_meta")
@@ -217,8 +217,6 @@ def _version(call: Call, headers: McpHeaders, session_version: str | None) -> Re
                 Code.INVALID_PARAMS,
                 f"params._meta must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}",
             )
-    elif claimed is not None and version != MODERN:
-        return _unsupported(version)
     return Revision(version)
 
 
@@ -252,10 +250,8 @@ def _mismatch(what: str) -> Rejection:
     return Rejection(Code.HEADER_MISMATCH, f"Header mismatch: {what}")
 
 
-def _unsupported(version: object) -> Rejection:
-    data: Tree = {"supported": list(SUPPORTED)}
-    if isinstance(version, str):
-        data["requested"] = version[:64]
+def _unsupported(version: str) -> Rejection:
+    data: Tree = {"supported": list(SUPPORTED), "requested": version[:64]}
     return Rejection(Code.UNSUPPORTED_VERSION, "Unsupported protocol version", data)
 
 

@@ -54,16 +54,13 @@ def literal_prefix(pattern: str) -> str:
 def fold(text: str) -> str:
     """`text` as a careless reader may take it: NFKC, case folded, without invisible characters.
 
-    Repeated until nothing changes, since each step can give the others more to do.
+    Three rounds, since each step can give the others more to do; then nothing changes any more.
     """
     if text.isascii():
         return "".join(c for c in text.lower() if "!" <= c <= "~")
-    for _round in range(4):
-        before = text
+    for _round in range(3):
         folded = unicodedata.normalize("NFKC", unicodedata.normalize("NFKC", text).casefold())
         text = "".join(c for c in folded if not is_invisible(c))
-        if text == before:
-            break
     return text
 
 

@@ -42,6 +42,8 @@ def test_bytes_of_one_document_are_kept_and_those_of_an_array_are_not() -> None:
         b"{} {}",
         b"\xff",
         b"[" * 200 + b"]" * 200,
+        b'{"a":"\\ud83d","b":NaN}',
+        b'"\\ud83d',
     ],
 )
 def test_what_two_readers_could_read_differently_is_nothing(data: bytes) -> None:
