@@ -41,7 +41,7 @@ class ToolRelay:
         try:
             with self.upstream.exchange(turn.server.address.url, message) as exchange:
                 status, _ = await exchange.head()
-                await exchange.settle()
+                exchange.let_end()
         except ServerFailed as failed:
             turn.trail.step("upstream", "failed", reason=failed.reason)
             return 0
@@ -83,7 +83,7 @@ class ToolRelay:
         try:
             with self.upstream.exchange(url, message, method="DELETE") as exchange:
                 status, _ = await exchange.head()
-                await exchange.settle()
+                exchange.let_end()
         except ServerFailed as failed:
             turn.trail.step("upstream", "failed", reason=failed.reason)
             status = 0
@@ -122,8 +122,9 @@ class ToolRelay:
         except TidegateError as error:  # the redactor: nothing unmasked leaves
             body = error_of(error, turn.responder.request_id, id=running.client_id)
             answer, word = Answer(body), error.code
+        if word == "ok":
+            exchange.let_end()
         await client.final(answer, streamed=exchange.is_stream)
-        await exchange.settle()
         return word
 
     async def _read(

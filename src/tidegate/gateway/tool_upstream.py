@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 _THREAD_BYTES: Final = 262_144
 _CAST_S: Final = 5.0
+_POOL_GRACE_S: Final = 0.25
 
 
 class ServerFailed(Exception):
@@ -89,12 +90,16 @@ class ToolUpstream:
             async with asyncio.timeout(_CAST_S):
                 with self.exchange(url, message) as exchange:
                     await exchange.head()
+                    exchange.let_end()
         except (ServerFailed, TimeoutError):
             logger.info("cancellation_not_delivered")
 
 
 class Exchange:
-    """One request to an MCP server and what comes back; made by `ToolUpstream.exchange` only."""
+    """One request to an MCP server and what comes back; made by `ToolUpstream.exchange` only.
+
+    Leaving it aborts what still runs, but for what `let_end` grants.
+    """
 
     __slots__ = (
         "_clock",
@@ -175,14 +180,9 @@ class Exchange:
         except AnswerTooLarge:
             raise ServerFailed("too_large") from None
 
-    async def settle(self) -> None:
-        """After the answer: let the server finish its message, so that the socket can be kept."""
-        self._inbox.arm(self._clock.monotonic_s() + 0.1)
-        try:
-            while not self._done:
-                self._done = not await self._inbox.read()
-        except AttemptFailed:
-            return
+    def let_end(self) -> None:
+        """Nothing more is wanted; a message that ends soon leaves its socket for the next one."""
+        self._inbox.let_end(_POOL_GRACE_S)
 
     def _arm(self) -> None:
         now_s = self._clock.monotonic_s()
