@@ -31,12 +31,7 @@ $(READY): pyproject.toml
 	  echo "Looked for: $(PYTHON) python3 python3.14 python3.13 python3.12 python3.11." >&2; \
 	  echo "Name another one with: make setup PYTHON=/path/to/python" >&2; exit 1; \
 	fi; \
-	if [ ! -x $(PY) ] || ! $(PY) -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then \
-	  echo "creating .venv with $$found" >&2; $$found -m venv --clear .venv; \
-	fi; \
-	echo "installing tidegate and its tools into .venv (once)" >&2; \
-	$(PY) -m pip install --quiet --disable-pip-version-check -e '.[mcp,redis,dev]'; \
-	touch $@
+	exec $$found .ci/setup.py $@
 
 # --- run ----------------------------------------------------------------------------------------
 
