@@ -27,9 +27,9 @@ from tidegate.redaction.spans import BlockedContent, Counts, Span
 if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
-HOLD = 512
+HOLD = 500
 """Characters that may wait; every value shows what it is within this many."""
-STRIDE = 160
+STRIDE = 148
 """Characters that an over-long segment gives up at a time: HOLD less the longest address."""
 
 _PIECE = 16_384

@@ -4,6 +4,7 @@ import random
 from collections.abc import Iterable
 
 from tidegate.redaction import RedactionPolicy, Redactor, Span
+from tidegate.redaction.stream import HOLD
 
 
 def streamed(policy: RedactionPolicy, pieces: Iterable[str]) -> tuple[str, tuple[Span, ...]]:
@@ -12,9 +13,14 @@ def streamed(policy: RedactionPolicy, pieces: Iterable[str]) -> tuple[str, tuple
     out = []
     for piece in pieces:
         out.append(redactor.feed(piece))
-        assert redactor.pending <= 512
+        assert redactor.pending <= HOLD
     out.append(redactor.flush())
     return "".join(out), redactor.spans
+
+
+def seeded(seed: int) -> random.Random:
+    """The same random choices in every run."""
+    return random.Random(seed)  # noqa: S311 - not for secrets
 
 
 def random_pieces(text: str, rnd: random.Random) -> list[str]:

@@ -17,6 +17,7 @@ _CHAIN = re.compile(r"[0-9]+(?:[ .\n\-][0-9]+)*")
 _GROUP = re.compile(r"[0-9]+")
 _UUID = re.compile(r"[0-9A-Fa-f]{8}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{4}-[0-9A-Fa-f]{12}")
 _UUID_SIZE = 36
+_MOST_DIGITS, _MOST_GROUPS = 19, 6
 _SSN_CUE = re.compile(r"(?i:\bssn\b|social[ \-]security)[^0-9\n]{0,32}$")
 _SSN_CUE_REACH = 56
 
@@ -61,6 +62,7 @@ _NETWORKS = (
     ("63", "63", range(13, 20)),
     ("67", "67", range(13, 20)),
 )
+_FIRST_DIGITS = frozenset("234568")
 
 
 def in_network(digits: str) -> bool:
@@ -92,12 +94,26 @@ def _starts_free(text: str, start: int) -> bool:
     return before[-1:] not in _WORD
 
 
+def _joined_before(text: str, start: int) -> bool:
+    """One joiner before the number leads to another digit."""
+    before = text[max(0, start - 2) : start]
+    return before[:1] in _DIGITS and before[1:] in _JOINERS
+
+
 def _ends_free(text: str, stop: int, end: int) -> bool:
     """No letter touches the number on its right, and no fraction follows."""
     after = text[stop : min(stop + 2, end)]
     if after[:1] == ".":
         return after[1:] not in _DIGITS
     return after[:1] not in _WORD
+
+
+def _in_uuid(text: str, head: int, stop: int, end: int) -> bool:
+    """The number overlaps a UUID, whose groups may all be digits."""
+    around = max(0, head - _UUID_SIZE), min(stop + _UUID_SIZE, end)
+    return "-" in text[slice(*around)] and any(
+        found.start() < stop and head < found.end() for found in _UUID.finditer(text, *around)
+    )
 
 
 class SocialSecurity:
@@ -152,30 +168,28 @@ class Cards:
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
-        uuids: list[tuple[int, int]] | None = None
         for groups in _chains(text, start, end):
             passed = 0
-            for place, (head, _) in enumerate(groups):
-                if place < passed or not _starts_free(text, head):
+            for place, (head, stop) in enumerate(groups):
+                if place < passed or text[head] not in _FIRST_DIGITS:
                     continue
-                size = self._longest(text, groups[place : place + 19], end)
-                if size == 0:
+                # Short groups are one number only if they are all there is (`_grouped`).
+                spelled = stop - head < 3
+                if (spelled and _joined_before(text, head)) or not _starts_free(text, head):
                     continue
-                stop = groups[place + size - 1][1]
-                if uuids is None:
-                    low = max(0, start - _UUID_SIZE)
-                    uuids = [found.span() for found in _UUID.finditer(text, low, end)]
-                if any(low < stop and head < high for low, high in uuids):
-                    continue
-                passed = place + size
-                yield Hit(head, stop, self.family, "card", CARD)
+                reach = place + (_MOST_DIGITS if spelled else _MOST_GROUPS)
+                size = self._longest(text, groups[place:reach], end)
+                last = groups[place + size - 1][1]
+                if size and not _in_uuid(text, head, last, end):
+                    passed = place + size
+                    yield Hit(head, last, self.family, "card", CARD)
 
     def _longest(self, text: str, groups: Groups, end: int) -> int:
         """How many of `groups`, from the first on, are a card; 0 if none."""
         best, digits = 0, ""
         for size, (head, stop) in enumerate(groups, 1):
             digits += text[head:stop]
-            if len(digits) > 19:
+            if len(digits) > _MOST_DIGITS:
                 break
             if (
                 len(digits) >= 13
@@ -194,11 +208,11 @@ class Cards:
         if "\n" in text[first:last]:
             return sizes[:-1] == [4] * (len(sizes) - 1)
         if min(sizes[:-1], default=4) >= 3:
-            return len(sizes) <= 6
+            return len(sizes) <= _MOST_GROUPS
         if set(sizes) not in ({1}, {2}, {1, 2}) or sizes[-1] > sizes[0]:
             return False
         # Spelled digit by digit or in pairs: only if no further group follows or precedes.
-        before, after = text[max(0, first - 2) : first], text[last : min(last + 2, end)]
-        return not (before[:1] in _DIGITS and before[1:] in _JOINERS) and not (
+        after = text[last : min(last + 2, end)]
+        return not _joined_before(text, first) and not (
             after[:1] in _JOINERS and after[1:] in _DIGITS
         )
