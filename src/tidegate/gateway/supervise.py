@@ -105,6 +105,7 @@ class Settings:
     admin_port: int = 8081
     caps: WireCaps = field(default_factory=WireCaps)
     drain_s: float = 30.0
+    cut_s: float = _CUT_S
     poll_s: float = _POLL_S
     line: bool = True
     """Whether the ready line is printed beside the log."""
@@ -270,7 +271,7 @@ class Supervision:
             return
         logger.warning("drain_limit_reached", extra={"running": self._main.running})
         self._service.cut()
-        await self._quiet_within(_CUT_S)
+        await self._quiet_within(self._settings.cut_s)
 
     async def _quiet_within(self, seconds: float) -> bool:
         """Whether all handlers ended in time; false at once when a second signal came."""
