@@ -52,15 +52,18 @@ class ArgumentsRedactor:
     def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
         self._policy = policy
         self._counts = counts
+        self._begin()
+
+    def _begin(self) -> None:
+        self.complete = False  # a whole object or array has gone through, and nothing after it
         self._stack: list[str] = []
         self._key_next = False
-        self._key: str | None = None  # the text of the last key, of the current one while open
         self._in_key = False
+        self._key = ""  # the last key, or what of it is here
         self._value: Redactor | None = None  # open while inside a string value
-        self._flying: list[str] = []  # original spelling of each character that `_value` holds
+        self._flying: list[str] = []  # the spelling of each character that `_value` holds
         self._rest = ""  # an unfinished escape or literal
         self._plain: Redactor | None = None
-        self.complete = False
 
     @property
     def pending(self) -> int:
@@ -78,7 +81,7 @@ class ArgumentsRedactor:
                 out.append(self._plain.feed(text[place:]))
                 break
             if self._value is not None:
-                place = self._string(text, place, out)
+                place = self._string(self._value, text, place, out)
             elif self._in_key:
                 place = self._key_part(text, place, out)
             else:
@@ -97,7 +100,7 @@ class ArgumentsRedactor:
         elif self._plain is not None or self._rest:
             plain = self._plain or Redactor(self._policy, counts=self._counts, keep_spans=False)
             out.append(plain.feed(self._rest) + plain.flush())
-        self.__init__(self._policy, self._counts)  # type: ignore[misc]
+        self._begin()
         return "".join(out)
 
     def _structure(self, text: str, place: int, out: list[str]) -> int:
@@ -122,7 +125,6 @@ class ArgumentsRedactor:
             self.complete = not self._stack
         elif char == ",":
             self._key_next = self._stack[-1:] == ["{"]
-            self._key = None if self._key_next else self._key
         elif char == ":":
             self._key_next = False
         else:
@@ -135,7 +137,7 @@ class ArgumentsRedactor:
             self._in_key, self._key = True, ""
             return
         lead = ""
-        if self._key and self._policy.program.secret_key(self._key):
+        if self._stack[-1:] == ["{"] and self._policy.program.secret_key(self._key):
             lead = f"{self._key}:"
         self._value = Redactor(self._policy, counts=self._counts, keep_spans=False, lead=lead)
 
@@ -153,27 +155,24 @@ class ArgumentsRedactor:
         return place
 
     def _key_part(self, text: str, place: int, out: list[str]) -> int:
+        """Inside a key: it passes as it is."""
         run = _RUN.match(text, place)
         stop = run.end() if run else place
-        if stop < len(text) and text[stop] == "\\":
-            if stop + 1 == len(text):
-                self._rest = text[stop:]
-                out.append(text[place:stop])
-                return len(text)
-            stop += 2
-        elif stop < len(text):
+        self._key = (self._key + text[place:stop])[-_KEY_MAX:]
+        if text[stop : stop + 1] == '"':
             self._in_key = False
-            out.append(text[place : stop + 1])
-            self._key = ((self._key or "") + text[place:stop])[-_KEY_MAX:]
-            return stop + 1
+            stop += 1
+        elif text[stop:] == "\\":
+            self._rest = "\\"
+            out.append(text[place:stop])
+            return len(text)
+        elif stop < len(text):
+            stop += 2
         out.append(text[place:stop])
-        self._key = ((self._key or "") + text[place:stop])[-_KEY_MAX:]
         return stop
 
-    def _string(self, text: str, place: int, out: list[str]) -> int:
+    def _string(self, value: Redactor, text: str, place: int, out: list[str]) -> int:
         """Inside a string value: decode up to its end, or to the end of `text`."""
-        value = self._value
-        assert value is not None  # noqa: S101
         decoded: list[str] = []
         spelled: list[str] = []
         closed = False
