@@ -201,7 +201,7 @@ class ChatStream:
             # A stream that ends without an answer is no answer: the next target may have one.
             self.complete, self.broken = False, Outcome.MALFORMED
             return b""
-        limit = max(self._before_commit_bytes, len(ready))
+        limit = max(self._before_commit_bytes, *map(len, out), 0)
         self._before_commit += ready
         if len(self._before_commit) > limit:
             self.broken = Outcome.MALFORMED
