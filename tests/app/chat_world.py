@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tests.app.chat_upstreams import Providers, Script
-from tidegate.clock import SystemClock
+from tidegate.clock import Clock, SystemClock
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.attempts import Attempts, Bounds
 from tidegate.gateway.body import BodyGate, BodyReader
@@ -82,6 +82,7 @@ class ChatWorld:
     def __init__(
         self,
         *,
+        clock: Clock | None = None,
         transport: Transport | None = None,
         limits: Iterable[Limit] = (LIMIT, SLOTS),
         masking: Masking = OFF,
@@ -99,7 +100,7 @@ class ChatWorld:
         failover_on_credential_error: bool = False,
         **scripts: Script | list[Script],
     ) -> None:
-        self.clock = SystemClock()
+        self.clock: Clock = clock or SystemClock()
         self.providers = Providers(**scripts)
         self.transport: Transport = transport or self.providers
         self.records = Records()
@@ -195,6 +196,10 @@ class ChatWorld:
         """The breaker of a provider's only target."""
         now_s = self.clock.monotonic_s()
         return next(s.state for s in self.targets.snapshot(now_s) if s.provider == provider)
+
+    def state_or_none(self) -> State | None:
+        """The breaker of the first provider; None if it was never asked."""
+        return self.state() if self.providers.asked else None
 
     def metric(self, name: str, **labels: str) -> float:
         """The value of one counter; 0.0 if it was never counted."""

@@ -65,7 +65,8 @@ def streamed(data: bytes, coding: str = "", cut: int = 1 << 20) -> Script:
 
 ODD = (
     b'{ "messages":[{"role":"user","content":"h\\u0069 \xe2\x80\xa8"}], "x_future" : {"a":'
-    b' [1.0, 1e2, 12345678901234567890123]},\n\t"reasoning_effort":"low", "stream":false,"model":"m"}'
+    b' [1.0, 1e2, 12345678901234567890123]},\n\t"reasoning_effort":"low", "stream":false,'
+    b'"model":"m"}'
 )
 
 
@@ -109,7 +110,8 @@ def test_unknown_fields_of_an_answer_pass_untouched() -> None:
 def test_unknown_fields_of_a_stream_pass_untouched() -> None:
     async def body() -> None:
         odd = [
-            b'{ "id":"c1","choices":[{"index":0,"delta":{"reasoning_content":"\\u2026 "}}],"x":1.0}',
+            b'{ "id":"c1","choices":[{"index":0,"delta":{"reasoning_content":"\\u2026 "}}],'
+            b'"x":1.0}',
             b'{"choices":[{"index":0,"delta":{"content":"A ","annotations":[{"type":"url"}]},'
             b'"logprobs":null,"matched_stop":5}],"citations":["https://example.org/a"]}',
             b'{"choices":[],"prompt_filter_results":[],"obfuscation":"abc"}',

@@ -294,6 +294,8 @@ def test_over_a_limit_now_is_429_and_beyond_it_for_ever_is_413() -> None:
         assert never.header("x-should-retry") == "false"
         assert len(world.providers.asked) == 1
         assert world.metric("limit_rejections_total", tenant="acme", limit="small") == 2
+        over = ["gateway.rate_limited", "gateway.request_exceeds_limit"]
+        assert world.records.outcomes == ["ok", *over]
         await world.charging.drain(5)
         assert world.charging.settled == 1
 

@@ -1,0 +1,194 @@
+"""A slow client, many bytes, many requests: what the gateway holds is bounded."""
+
+import asyncio
+import tracemalloc
+from contextlib import suppress
+from typing import Any
+
+import pytest
+
+from tests.app.chat_upstreams import (
+    DONE,
+    HEL,
+    ROLE,
+    STOP,
+    Asked,
+    answers,
+    completion,
+    delta,
+    event,
+    payloads,
+    silent,
+    texts,
+)
+from tests.app.chat_world import MASKED, OFF, PATH, ChatWorld, request, run
+from tests.app.test_chat_deadlines import SlowReader, serve
+from tests.app.test_front import JSON, KEYED, error_of
+from tidegate.gateway.attempts import Bounds
+from tidegate.testing.asgi import WAIT_S
+
+WORD = event(delta(content="word " * 200))
+WORDS = 2000  # about 2.5 MB
+
+
+class Firehose:
+    """An upstream that sends as fast as it is let, and counts."""
+
+    def __init__(self) -> None:
+        self.sent = 0
+
+    async def __call__(self, asked: Asked) -> None:
+        asked.head()
+        asked.send(ROLE)
+        with suppress(asyncio.CancelledError):
+            for _ in range(WORDS):
+                await asked.flowing.wait()
+                asked.send(WORD)
+                self.sent += len(WORD)
+            asked.send(STOP + DONE)
+            asked.end()
+
+
+@pytest.mark.parametrize("masking", [MASKED, OFF], ids=["masked", "off"])
+def test_a_client_that_does_not_read_stops_the_upstream_from_being_read(masking: Any) -> None:
+    async def body() -> None:
+        hose = Firehose()
+        world = ChatWorld(primary=hose, masking=masking)
+        reader = SlowReader()
+        async with asyncio.timeout(WAIT_S):
+            task = serve(world, reader.send)
+            await reader.waiting.wait()
+            asked = world.providers.asked[0]
+            while asked.flowing.is_set():
+                await world.post(b"{")
+            held = hose.sent
+            for _ in range(50):
+                await world.post(b"{")
+            assert hose.sent == held
+            assert held < 2 * 262_144 + len(reader.body)
+            reader.open.set()
+            await task
+        assert len(texts(reader.body)[0]) == WORDS * 1000
+        assert payloads(reader.body)[-1] == "[DONE]"
+        assert world.records.outcomes[-1] == "ok"
+
+    run(body())
+
+
+def test_a_stream_of_any_length_is_passed_on_in_bounded_memory() -> None:
+    async def body() -> None:
+        world = ChatWorld(primary=Firehose(), masking=MASKED)
+        await world.post()
+        seen = 0
+
+        async def send(message: Any) -> None:
+            nonlocal seen
+            seen += len(message.get("body", b""))
+            await asyncio.wait([asyncio.ensure_future(world.post(b"{"))])
+
+        tracemalloc.start()
+        try:
+            await serve(world, send)
+            _, peak = tracemalloc.get_traced_memory()
+        finally:
+            tracemalloc.stop()
+        assert seen > WORDS * len(WORD) * 0.9
+        assert peak < 1_500_000
+
+    run(body())
+
+
+def test_what_comes_before_the_commit_is_bounded() -> None:
+    async def body() -> None:
+        async def endless(asked: Asked) -> None:
+            asked.head()
+            for _ in range(1000):
+                asked.send(ROLE)
+            await asked.gone.wait()
+
+        bounds = Bounds(event_bytes=1 << 20, before_commit_bytes=4096)
+        world = ChatWorld(primary=endless, backup=answers(b"", 500), bounds=bounds)
+        exchange = await world.post(stream=True)
+        assert exchange.header("x-tidegate-attempts") == "primary:malformed,backup:server_error"
+        assert world.providers.asked[0].gone.is_set()
+
+    run(body())
+
+
+def test_an_answer_beyond_the_cap_is_none() -> None:
+    async def body() -> None:
+        bounds = Bounds(event_bytes=100_000, before_commit_bytes=4096)
+        world = ChatWorld(
+            primary=answers(completion("x" * 200_000)),
+            backup=answers(completion("x" * 90_000)),
+            bounds=bounds,
+        )
+        exchange = await world.post()
+        assert exchange.header("x-tidegate-attempts") == "primary:malformed,backup:ok"
+
+    run(body())
+
+
+def test_all_bodies_together_are_bounded_and_given_back() -> None:
+    async def body() -> None:
+        small = request()
+        room = 2 * len(small) + 10
+        world = ChatWorld(
+            primary=[silent, silent, answers(completion("hello"))],
+            targets=("primary",),
+            bodies_bytes=room,
+        )
+        async with world.exchange() as one, world.exchange() as two:
+            await world.providers.until(2)
+            assert world.gate.held_bytes == 2 * len(small)
+            refused = await world.post()
+            assert refused.status == 503
+            assert error_of(refused)["code"] == "gateway.overloaded"
+            assert refused.header("retry-after") == "1"
+            assert world.gate.held_bytes == 2 * len(small)
+            await one.disconnect()
+            assert (await world.post()).status == 200
+            await two.disconnect()
+        await world.assert_clean(ends=4)
+
+    run(body())
+
+
+def test_a_large_body_is_worked_on_beside_the_loop() -> None:
+    async def body() -> None:
+        world = ChatWorld(primary=answers(completion("hello")), masking=MASKED, limits=[])
+        text = "word " * 100_000
+        large = request(messages=[{"role": "user", "content": text}], max_tokens=1)
+        headers = [KEYED, JSON]
+        async with world.client.exchange("POST", PATH, headers=headers, body=None) as exchange:
+            exchange.feed(large, more=False)
+            # While it is parsed, estimated and searched, the loop answers others.
+            others = 0
+            while not exchange.ended:
+                await world.post(b"{")
+                others += 1
+            assert exchange._task is not None
+        assert others > 3
+        assert len(world.providers.asked[0].body) == len(large)
+
+    run(body())
+
+
+def test_a_stream_with_content_in_every_read_sends_once_a_read() -> None:
+    async def body() -> None:
+        async def script(asked: Asked) -> None:
+            asked.head()
+            asked.send(ROLE + HEL, HEL + HEL, HEL)
+            asked.send(STOP + DONE)
+            asked.end()
+
+        world = ChatWorld(primary=script)
+        exchange = await world.post(stream=True)
+        assert texts(exchange.body) == {0: "HelHelHelHel"}
+        reader = SlowReader()
+        reader.open.set()
+        await serve(world, reader.send)
+        # A head, one message for all that had arrived, the end.
+        assert [m["type"].rpartition(".")[2] for m in reader.sent] == ["start", "body", "body"]
+
+    run(body())
