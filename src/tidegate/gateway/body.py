@@ -21,9 +21,10 @@ from tidegate.errors import (
 from tidegate.gateway.respond import Receive, Scope
 
 _THREAD_BYTES = 262_144
-_JSON_CHARSETS = (b"utf-8", b'"utf-8"')
+_PARAMETERS = (b"", b"charset=utf-8", b'charset="utf-8"')
 
 _SYNTAX = "The body is not one valid JSON document in UTF-8."
+_TWO_TYPES = "The request names its media type twice."
 _FRAME = "The body of the request is not valid HTTP/1.1."
 _AMBIGUOUS = "The body has an object with the same key twice."
 
@@ -170,7 +171,9 @@ def _check_headers(headers: Iterable[tuple[bytes, bytes]], max_bytes: int) -> No
             raise UnsupportedMediaType("content coding")
         elif name == b"content-length" and _is_over(value, max_bytes):
             raise BodyTooLarge
-    if len(types) != 1 or not _is_json(types[0]):
+    if len(types) > 1:
+        raise InvalidRequest("two media types", public=_TWO_TYPES)
+    if not types or not _is_json(types[0]):
         raise UnsupportedMediaType("media type")
 
 
@@ -182,12 +185,8 @@ def _is_over(content_length: bytes, max_bytes: int) -> bool:
 
 
 def _is_json(content_type: bytes) -> bool:
-    """application/json without parameters but a charset of UTF-8 (RFC 8259 section 8.1)."""
+    """application/json, with no parameter but a charset of UTF-8 (RFC 8259 section 11 has none)."""
     media_type, *parameters = (part.strip().lower() for part in content_type.split(b";"))
-    if media_type != b"application/json":
-        return False
-    for parameter in parameters:
-        name, _, value = parameter.partition(b"=")
-        if name.strip() == b"charset" and value.strip() not in _JSON_CHARSETS:
-            return False
-    return True
+    return media_type == b"application/json" and all(
+        parameter in _PARAMETERS for parameter in parameters
+    )

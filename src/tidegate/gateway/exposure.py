@@ -6,10 +6,11 @@ and the CORS headers. Does not live here: who the caller is (identity), the sock
 """
 
 import ipaddress
+import re
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 
-from tidegate.errors import Forbidden, Misdirected, TidegateError
+from tidegate.errors import Forbidden, InvalidRequest, Misdirected, TidegateError
 from tidegate.gateway.respond import Header
 
 _ALLOWED_METHODS = b"GET, POST, DELETE"
@@ -20,6 +21,8 @@ _EXPOSED = (
     b"x-ratelimit-reset-tokens, mcp-session-id, www-authenticate"
 )
 _PREFLIGHT_AGE_S = b"600"
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[0-9a-z._-]+)(:[0-9]{1,5})?")
+_NO_HOST = "The request needs exactly one Host, and it must be a name or an address."
 _TOKEN = frozenset(
     b"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789!#$%&'*+-.^_`|~, "
 )
@@ -57,7 +60,10 @@ class Exposure:
         self._origins = frozenset(origin.lower() for origin in allowed_origins)
 
     def judge(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> Admitted:
-        """Raises Misdirected (421) for a foreign Host, Forbidden (403) for a foreign Origin."""
+        """Raises Misdirected (421) for a foreign Host, Forbidden (403) for a foreign Origin.
+
+        A Host that is none at all is InvalidRequest (400). Source: RFC 9112 section 3.2.
+        """
         hosts: list[str] = []
         origins: list[str] = []
         asked = b""
@@ -71,11 +77,12 @@ class Exposure:
                 is_question = True
             elif name == b"access-control-request-headers":
                 asked = value
-        if len(hosts) != 1 or not self._is_our_host(hosts[0]):
+        host = self._one_host(hosts)
+        if not self._is_our_host(host):
             raise Misdirected
         if not origins:
             return Admitted()
-        if len(origins) != 1 or not self._is_allowed_origin(origins[0], hosts[0]):
+        if len(origins) != 1 or not self._is_allowed_origin(origins[0], host):
             raise Forbidden("origin")
         allowed = _allow(origins[0])
         if method == "OPTIONS" and is_question:
@@ -90,18 +97,25 @@ class Exposure:
             return error
         return None
 
+    def _one_host(self, hosts: list[str]) -> str:
+        if not hosts and not self._loopback and not self._hosts:
+            return ""  # HTTP/1.0, as the health checks of load balancers speak it
+        if len(hosts) != 1 or _HOST.fullmatch(hosts[0]) is None:
+            raise InvalidRequest("host", public=_NO_HOST)
+        return hosts[0]
+
     def _is_our_host(self, host: str) -> bool:
         name = _name(host)
         if name in self._hosts:
             return True
         if self._loopback:
             return is_loopback_name(name)
-        return not self._hosts and bool(name)
+        return not self._hosts
 
     def _is_allowed_origin(self, origin: str, host: str) -> bool:
         if origin in self._origins:
             return True
-        return origin in (f"http://{host}", f"https://{host}")
+        return bool(host) and origin in (f"http://{host}", f"https://{host}")
 
 
 def is_loopback_name(name: str) -> bool:
@@ -115,18 +129,11 @@ def is_loopback_name(name: str) -> bool:
 
 
 def _name(host: str) -> str:
-    """The host of `host[:port]`; "" if it is not of that form."""
+    """The name or address in `host[:port]`, IPv6 without brackets; a bare IPv6 address as it is."""
     if host.startswith("["):
-        inside, bracket, port = host[1:].partition("]")
-        return inside if bracket and _is_port(port) else ""
-    name, colon, port = host.partition(":")
-    if colon and ":" in port:
-        return host  # a bare IPv6 address, as a configuration may write it
-    return name if _is_port(colon + port) else ""
-
-
-def _is_port(text: str) -> bool:
-    return text == "" or (text[0] == ":" and text[1:].isascii() and text[1:].isdigit())
+        return host[1:].partition("]")[0]
+    name, _, port = host.partition(":")
+    return host if ":" in port else name
 
 
 def _allow(origin: str) -> tuple[Header, ...]:
