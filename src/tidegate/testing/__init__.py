@@ -1,1 +1,5 @@
-"""testing"""
+"""How is tidegate tested, and whatever is built on it?
+
+Lives here: clients and upstreams that do exactly what a test says, a clock that a test moves, the
+contracts that stores and detectors must keep. Nothing of the product imports it.
+"""
