@@ -5,6 +5,7 @@ redactor into our own error: nothing unredacted leaves. Does not live here: what
 how (redaction), framing (pipeline).
 """
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -28,6 +29,7 @@ Body = dict[str, object]
 P = ParamSpec("P")
 T = TypeVar("T")
 
+_WORD = re.compile(r"[A-Z]?[a-z']{0,20}[,.;:!?]?")
 _ARGUMENTS: Mapping[Mode, bool | Literal["detect"]] = MappingProxyType(
     {"off": False, "detect": "detect", "enforce": True}
 )
@@ -110,8 +112,9 @@ class PassThrough:
         """Nothing was held."""
         return []
 
-    def drop(self) -> None:
+    def part(self) -> list[bytes]:
         """Nothing was held."""
+        return []
 
 
 class Masked:
@@ -137,9 +140,17 @@ class Masked:
         """What was held."""
         return guarded(self._redactor.finish)
 
-    def drop(self) -> None:
-        """Forget what is held."""
-        self._redactor.drop()
+    def part(self) -> list[bytes]:
+        """What of the held text may leave although the rest of it will never come.
+
+        It has passed the detectors as at an end; beyond that only ordinary words leave. Digits,
+        capitals and signs could be the first half of a secret that no detector knows by half.
+        """
+        try:
+            held = guarded(self._redactor.finish)
+        except TidegateError:
+            return []
+        return [part for data in held if (part := _words_of(data))]
 
 
 class Observed(Masked):
@@ -154,6 +165,29 @@ class Observed(Masked):
         """Nothing of the text was withheld."""
         super().finish()
         return []
+
+    def part(self) -> list[bytes]:
+        """Nothing of the text was withheld."""
+        return []
+
+
+def _words_of(data: bytes) -> bytes:
+    """The choices of a payload whose texts are ordinary words; b"" if there are none."""
+    document = _document(data)
+    choices = document.get("choices")
+    if not isinstance(choices, list):
+        return b""
+    plain = [choice for choice in choices if _is_plain(choice.get("delta"))]
+    if len(plain) == len(choices):
+        return data
+    return strictjson.dumps({**document, "choices": plain}) if plain else b""
+
+
+def _is_plain(delta: object) -> bool:
+    return isinstance(delta, dict) and all(
+        isinstance(text, str) and all(_WORD.fullmatch(word) for word in text.split())
+        for text in delta.values()
+    )
 
 
 class WholeAnswer:

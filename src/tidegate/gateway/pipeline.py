@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from tidegate import sse, strictjson
-from tidegate.errors import TidegateError, envelope
+from tidegate.errors import TidegateError, UpstreamError, envelope
 from tidegate.limits.estimate import TextMeter
 from tidegate.providers.base import Glance, MalformedEvent, Usage
 from tidegate.providers.openai import glance, glance_completion
@@ -34,8 +34,8 @@ class StreamFilter(Protocol):
     def finish(self) -> list[bytes]:
         """What was still held when the stream ended well."""
 
-    def drop(self) -> None:
-        """Forget what is held: the stream broke, and half a secret must not leave."""
+    def part(self) -> list[bytes]:
+        """What may leave of the held text when the stream broke; half a secret is not among it."""
 
 
 class AnswerFilter(Protocol):
@@ -162,10 +162,14 @@ class ChatStream:
         return self._release(out)
 
     def fail(self, error: TidegateError, request_id: str) -> bytes:
-        """One error event and no `[DONE]`; held text is dropped, it may be half a secret."""
-        self._filter.drop()
+        """One error event and no `[DONE]`, after what cannot be half a secret of the held text.
+
+        When the fault is our own, nothing more of the text leaves.
+        """
+        held = self._filter.part() if isinstance(error, UpstreamError) else []
         self.complete = True
-        return sse.encode(strictjson.dumps(envelope(error, request_id)))
+        event = sse.encode(strictjson.dumps(envelope(error, request_id)))
+        return b"".join([*map(sse.encode, held), event])
 
     def _event(self, event: sse.Event, out: list[bytes]) -> None:
         seen = glance(event.data, event=event.event)

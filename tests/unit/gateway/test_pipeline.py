@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from tidegate.errors import UpstreamInterrupted
+from tidegate.errors import Overloaded, RedactionFailed, UpstreamInterrupted
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream
 from tidegate.routing.outcome import Outcome
 
@@ -14,7 +14,7 @@ class Recording:
 
     def __init__(self) -> None:
         self.counts = {"email": 1, "ssn": 2}
-        self.dropped = False
+        self.parts: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:
         return [data]
@@ -22,8 +22,8 @@ class Recording:
     def finish(self) -> list[bytes]:
         return []
 
-    def drop(self) -> None:
-        self.dropped = True
+    def part(self) -> list[bytes]:
+        return self.parts
 
     def whole(self, body: bytes) -> bytes:
         return body.upper()
@@ -57,9 +57,7 @@ ROLE = event(payload(role="assistant", content=""))
 HELLO = event(payload(content="Hello"))
 THERE = event(payload(content=" there"))
 STOP = event(payload(finish="stop"))
-USAGE = event(
-    b'{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}}'
-)
+USAGE = event(b'{"choices":[],"usage":{"prompt_tokens":5,"completion_tokens":7,"total_tokens":12}}')
 ERROR = event(b'{"error":{"message":"quota of org-4417","type":"server_error"}}')
 DONE = b"data: [DONE]\n\n"
 
@@ -218,7 +216,6 @@ def test_a_failure_is_one_event_without_done_and_drops_held_text() -> None:
     stage = stream(kept)
     stage.feed(HELLO)
     last = stage.fail(UpstreamInterrupted(), "r" * 32)
-    assert kept.dropped
     assert b"[DONE]" not in last
     assert last.count(b"\n\n") == 1
     assert json.loads(last.removeprefix(b"data: ")) == {
@@ -280,6 +277,17 @@ def test_a_policy_stop_is_an_answer() -> None:
     answer = ChatAnswer(Recording(), max_bytes=4096)
     answer.feed(body)
     assert answer.finish() == body.upper()
+
+
+def test_what_the_filter_gives_up_leaves_before_the_error_unless_the_fault_is_ours() -> None:
+    for error, count in ((UpstreamInterrupted(), 2), (RedactionFailed(), 1), (Overloaded(), 1)):
+        kept = Holding()
+        kept.parts = [payload(content="lo")]
+        stage = stream(kept)
+        stage.feed(HELLO)
+        last = stage.fail(error, "r" * 32)
+        assert last.count(b"\n\n") == count
+        assert last.startswith(event(payload(content="lo"))) == (count == 2)
 
 
 def test_an_answer_beyond_its_cap_is_dropped() -> None:
