@@ -2,6 +2,7 @@
 
 import asyncio
 import inspect
+import socket
 from importlib.metadata import version
 
 import httptools
@@ -9,6 +10,9 @@ from uvicorn import Config
 from uvicorn.protocols.http.flow_control import FlowControl
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
+
+from tests.wire.conftest import Run
+from tests.wire.listening import echo, listening
 
 
 def test_the_version_is_the_one_this_was_written_for() -> None:
@@ -41,6 +45,17 @@ def test_a_new_protocol_has_the_parts_we_use() -> None:
         }
 
     asyncio.run(body())
+
+
+def test_small_events_leave_at_once(run: Run) -> None:
+    async def body() -> None:
+        async with listening(echo) as scene, await scene.client() as client:
+            assert (await client.ask("GET", "/")).status == 200
+            (connection,) = scene.listener.connections
+            sock = connection.transport.get_extra_info("socket")
+            assert sock.getsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY) != 0
+
+    run(body())
 
 
 def test_flow_control_pauses_both_ways() -> None:

@@ -46,6 +46,9 @@ class Listener:
         """Accept connections on `sock`, which must be bound; it is closed with the listener."""
         loop = asyncio.get_running_loop()
         self._config.load()
+        # Accepted sockets inherit it. asyncio sets it only on sockets that name their protocol,
+        # which these do not: without it every small event would wait for an acknowledgment.
+        sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._server = await loop.create_server(self._connection, sock=sock, backlog=2048)
 
     def stop(self) -> None:
