@@ -65,7 +65,7 @@ def commands(shown: list[str]) -> list[str]:
 
 
 def test_three_scenes_play_and_it_stays_up_for_the_same_requests(tmp_path: Path) -> None:
-    with started(tmp_path, "demo") as (process, lines):
+    with started(tmp_path, "demo", "--port", "0") as (process, lines):
         shown = until(lines, "stays up")
         text = "\n".join(shown)
         assert "\033" not in text
@@ -95,11 +95,19 @@ def test_three_scenes_play_and_it_stays_up_for_the_same_requests(tmp_path: Path)
 
 
 @pytest.mark.full
-def test_with_exit_it_ends_after_the_scenes(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [*TIDEGATE, "demo", "--exit"], cwd=tmp_path, capture_output=True, timeout=WAIT_S, check=True
-    )
+def test_with_exit_it_ends_after_the_scenes_and_steps_aside_for_ports_that_are_taken(
+    tmp_path: Path,
+) -> None:
+    with bind(9101, fall_back=True), bind(9201, fall_back=True), bind(9001, fall_back=True):
+        done = subprocess.run(
+            [*TIDEGATE, "demo", "--port", "0", "--exit"],
+            cwd=tmp_path,
+            capture_output=True,
+            timeout=WAIT_S,
+            check=True,
+        )
     assert b"provider=backup" in done.stdout
+    assert b":9201/_set" not in done.stdout
 
 
 def fetch(request: CurlRequest) -> str:

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 _PARTS = ("scenes", "mcp-backend", "leaky-provider", "providers")
 # Slow enough for the eye to see the text arrive.
 _SHOWN_STREAM_S = 1.2
-_DEFAULT_PORTS = (8080, 8081)
+_MAIN_PORT, _ADMIN_PORT = 8080, 8081
 
 
 @click.command(epilog="Example: tidegate demo leaky-provider --port 9101")
@@ -42,12 +42,14 @@ def demo(part: str, port: int | None, *, leave: bool) -> int:
     """
     if part != "scenes":
         return asyncio.run(_alone(part, port))
-    main_port, admin_port = (_free_near(usual) for usual in _DEFAULT_PORTS)
+    # With a port of the user's own the second listener does not insist on its usual one either.
+    main_port = _free_near(_MAIN_PORT) if port is None else port
+    admin_port = _free_near(_ADMIN_PORT) if port is None else 0
     performance = _Performance(leave=leave)
     code = run_gateway(
         Launch(
             None,
-            port=main_port if port is None else port,
+            port=main_port,
             admin_port=admin_port,
             show=performance.play,
             leaky_s=_SHOWN_STREAM_S if sys.stdout.isatty() else 0.15,

@@ -92,6 +92,11 @@ class SupportStore:
         return left
 
 
+# Separators, controls, format characters, marks that need a letter; and letters without a shape.
+_INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"})
+_FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+
+
 def _two_places(amount: float) -> float:
     # The shortest decimal that reads back as this float is what the caller wrote.
     exponent = Decimal(repr(amount)).normalize().as_tuple().exponent
@@ -101,7 +106,10 @@ def _two_places(amount: float) -> float:
 
 
 def _ten_visible(reason: str) -> str:
-    visible = sum(unicodedata.category(character)[0] not in "ZC" for character in reason)
+    visible = sum(
+        character not in _FILLERS and unicodedata.category(character) not in _INVISIBLE
+        for character in reason
+    )
     if visible < 10:
         raise ValueError("at least ten visible characters")
     return reason

@@ -7,9 +7,12 @@ tool of an async function. Does not live here: MCP (server.py), what a particula
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+
+if TYPE_CHECKING:
+    from pydantic_core import ErrorDetails
 
 
 class StrictInput(BaseModel):
@@ -67,11 +70,8 @@ class StrictTool(Generic[InputT]):
         try:
             return self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False, include_input=False)
-            faults = tuple(
-                Fault(_pointer(item["loc"]), item["type"], item["msg"]) for item in found
-            )
-            raise InvalidArguments(faults) from None
+            found = error.errors(include_url=False, include_context=False)
+            raise InvalidArguments(tuple(_fault(item) for item in found)) from None
 
     async def __call__(self, arguments: Mapping[str, object]) -> Answer:
         """Checks, then runs. Raises InvalidArguments and ToolFailure."""
@@ -90,6 +90,14 @@ def strict_tool(run: Callable[[InputT], Awaitable[Answer]]) -> StrictTool[InputT
     if not (isinstance(model, type) and issubclass(model, StrictInput)):
         raise TypeError(f"{name}: a strict tool takes one argument, annotated with a StrictInput")
     return StrictTool(name, inspect.getdoc(run) or "", cast("type[InputT]", model), run)
+
+
+def _fault(item: "ErrorDetails") -> Fault:
+    pointer, rule = _pointer(item["loc"]), item["type"]
+    if item["input"] is None and rule.endswith("_type"):
+        # "Should be a valid string" helps nobody who sent a null and thinks it counts as missing.
+        return Fault(pointer, "null", "null is not allowed")
+    return Fault(pointer, rule, item["msg"])
 
 
 def _pointer(location: tuple[int | str, ...]) -> str:

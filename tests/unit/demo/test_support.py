@@ -86,7 +86,7 @@ def test_amounts_of_up_to_two_places_are_valid(
         (float("inf"), "finite_number"),
         ("50", "float_type"),
         (True, "float_type"),
-        (None, "float_type"),
+        (None, "null"),
     ],
 )
 def test_other_amounts_are_refused_by_name(
@@ -121,7 +121,17 @@ def test_an_odd_customer_id_is_refused_by_schema_and_check(
 
 
 @pytest.mark.parametrize(
-    "reason", [" " * 12, "\u00a0" * 12, "\u200b" * 12, "a b c d e f g h i", "short", "\t\n" * 8]
+    "reason",
+    [
+        " " * 12,
+        "\u00a0" * 12,
+        "\u200b" * 12,
+        "\u3164" * 12,
+        "\u0301" * 12,
+        "a b c d e f g h i",
+        "short",
+        "\t\n" * 8,
+    ],
 )
 def test_a_reason_needs_ten_visible_characters(
     reason: str, tools: dict[str, StrictTool[Any]]

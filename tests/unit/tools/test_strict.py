@@ -63,7 +63,7 @@ def test_a_tool_may_refuse_a_valid_call() -> None:
     ("arguments", "pointer", "rule"),
     [
         ({}, "/word", "missing"),
-        ({"word": None}, "/word", "string_type"),
+        ({"word": None}, "/word", "null"),
         ({"word": 5}, "/word", "string_type"),
         ({"word": "ABC"}, "/word", "string_pattern_mismatch"),
         ({"word": "ab\n"}, "/word", "string_pattern_mismatch"),
