@@ -65,11 +65,11 @@ def run_gateway(launch: Launch) -> int:
 
     overrides = Overrides(host=launch.host, port=launch.port, admin_port=launch.admin_port)
     config = configuration.read(launch.path, overrides=overrides)
+    configuration.refuse_exposed(config)
     world = _world(launch) if config.demo else None
     ports = world.ports if world is not None else DemoPorts()
     if world is not None:
         config = configuration.read(launch.path, overrides=overrides, demo_ports=ports)
-    configuration.refuse_exposed(config)
     if launch.quiet:
         telemetry = config.telemetry.model_copy(update={"level": "error"})
         config = config.model_copy(update={"telemetry": telemetry})
