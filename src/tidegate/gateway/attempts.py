@@ -75,6 +75,11 @@ class Attempts:
             except BaseException as error:
                 self._give_back(call, step, error)
                 raise
+            if self._closed and not call.responder.started:
+                # Our own cut is no fault of the target.
+                draining = Overloaded("draining")
+                self._give_back(call, step, draining)
+                raise draining
             now_s = self._clock.monotonic_s()
             self._note(call, step, ended)
             if call.responder.started:
