@@ -7,6 +7,7 @@ connection may do (server), which listeners there are (supervise).
 import asyncio
 import socket
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from email.utils import formatdate
 
 from uvicorn import Config
@@ -19,6 +20,8 @@ from tidegate.gateway.server import Connection, WireCaps
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
 Refused = Callable[[TidegateError, str], None]
 """Told of each refusal that no handler saw: the error and the request id that was answered."""
+
+_CANCEL_S = 5.0
 
 
 class Listener:
@@ -68,7 +71,10 @@ class Listener:
         self.stop()
         for task in list(self._state.tasks):
             task.cancel()
-        await self.quiet()
+        with suppress(TimeoutError):
+            # A handler that will not be cancelled must not keep the process.
+            async with asyncio.timeout(_CANCEL_S):
+                await self.quiet()
         for connection in list(self._state.connections):
             connection.transport.close()
         self._quiet.clear()

@@ -184,6 +184,8 @@ class Supervision:
     ) -> int:
         """Run until stopped; returns the exit code."""
         async with AsyncExitStack() as stack:
+            # First of all: who starts us may send a signal as soon as it sees the ready line.
+            self._listen_to_signals(stack)
             try:
                 main = _bind("main", self._settings.host, self._settings.port)
                 stack.callback(main.close)
@@ -218,14 +220,6 @@ class Supervision:
         self._reload_wanted.set()
 
     async def _attend(self, ready: Ready, on_ready: OnReady | None) -> None:
-        loop = asyncio.get_running_loop()
-        signals = {
-            signal.SIGTERM: self.stop,
-            signal.SIGINT: self.stop,
-            signal.SIGHUP: self.ask_reload,
-        }
-        for number, react in signals.items():
-            loop.add_signal_handler(number, react)
         beside: list[asyncio.Task[None]] = [self._beside(self._reloads())]
         if self._watch is not None:
             beside.append(self._beside(self._watch_file(self._watch)))
@@ -238,8 +232,17 @@ class Supervision:
             for task in beside:
                 task.cancel()
             await asyncio.wait(beside)
-            for number in signals:
-                loop.remove_signal_handler(number)
+
+    def _listen_to_signals(self, stack: AsyncExitStack) -> None:
+        loop = asyncio.get_running_loop()
+        signals = {
+            signal.SIGTERM: self.stop,
+            signal.SIGINT: self.stop,
+            signal.SIGHUP: self.ask_reload,
+        }
+        for number, react in signals.items():
+            loop.add_signal_handler(number, react)
+            stack.callback(loop.remove_signal_handler, number)
 
     def _beside(self, work: Coroutine[object, object, None]) -> "asyncio.Task[None]":
         task = asyncio.create_task(work)
