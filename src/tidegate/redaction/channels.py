@@ -7,7 +7,7 @@ carries held text out. Does not live here: reading events (chat_stream).
 
 from collections.abc import Hashable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from tidegate.redaction.arguments import ArgumentsRedactor
 from tidegate.redaction.leaves import Path
@@ -54,25 +54,20 @@ class Channel:
         return rest if isinstance(rest, dict) else {}
 
 
-def shape_of(delta: object, path: Path) -> Shape:
+def shape_of(delta: Delta, path: Path) -> Shape:
     """How to build a delta that holds nothing but the text at `path`."""
     shape: Shape = []
-    node = delta
+    node: Any = delta
     for step in path:
-        if isinstance(step, str) and isinstance(node, dict):
+        node = node[step]
+        if isinstance(step, str):
             shape.append((step, None))
-            node = node[step]
-        elif isinstance(step, int) and isinstance(node, list):
-            node = node[step]
-            key, _ = shape[-1]
-            # The type of a tool call is sent once; clients that add up deltas would double it.
-            names = ("index",) if key == "tool_calls" else _IDENTITY
-            shape[-1] = (
-                key,
-                {name: node[name] for name in names if name in node}
-                if isinstance(node, dict)
-                else {},
-            )
+            continue
+        key, _ = shape[-1]
+        # The type of a tool call is sent once; clients that add up deltas would double it.
+        names = ("index",) if key == "tool_calls" else _IDENTITY
+        known = node if isinstance(node, dict) else {}
+        shape[-1] = (key, {name: known[name] for name in names if name in known})
     return shape
 
 

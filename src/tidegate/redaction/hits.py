@@ -25,9 +25,6 @@ class Run(Protocol):
         While it does not end, what stays beyond the index is looked at again with more text.
         """
 
-    def touches(self, text: str, end: int, edge: int) -> bool:
-        """A value that ends at `end` may go on beyond `edge`, where the view ends."""
-
 
 @dataclass(frozen=True, slots=True)
 class CharRun:
@@ -42,10 +39,6 @@ class CharRun:
         end = found.end() if found else start
         return end, final or end < len(text)
 
-    def touches(self, text: str, end: int, edge: int) -> bool:
-        """See `Run`."""
-        return end == edge
-
 
 @dataclass(frozen=True, slots=True)
 class DottedRun:
@@ -59,10 +52,6 @@ class DottedRun:
         found = self.chars.match(text, start)
         end = found.end() if found else start
         return end, final or not (end == len(text) or text[end:] == ".")
-
-    def touches(self, text: str, end: int, edge: int) -> bool:
-        """See `Run`."""
-        return end == edge or text[end:edge] == "."
 
 
 URL_SAFE = CharRun(re.compile(r"[A-Za-z0-9_\-]*"))

@@ -289,10 +289,6 @@ class PemBody:
             return found.end(), True
         return (len(text), True) if final else (max(start, len(text) - _PEM_END_MAX), False)
 
-    def touches(self, text: str, end: int, edge: int) -> bool:
-        """See `Run`: a private key always goes on."""
-        return True
-
 
 @dataclass(frozen=True, slots=True)
 class PrivateKey:
@@ -303,15 +299,14 @@ class PrivateKey:
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `Mode`."""
         found = _PEM_LABEL.match(text, start, end)
-        if found is None:
-            return Verdict.TEXT
-        header = found[0]
-        if header.endswith("-----") and len(header) > len(PEM_OPENING):
-            label = header[len(PEM_OPENING) : -5]
-            if label.endswith(("PRIVATE KEY", "PRIVATE KEY BLOCK")):
-                return Hit(start, found.end(), self.family, "private_key", SECRET, PemBody())
-            return Verdict.TEXT
-        return Verdict.WAIT if found.end() == end and not ended else Verdict.TEXT
+        header = found[0] if found else ""
+        stop = start + len(header)
+        if not header.endswith("-----") or len(header) <= len(PEM_OPENING):
+            return Verdict.WAIT if stop == end and not ended else Verdict.TEXT
+        label = header[len(PEM_OPENING) : -5]
+        if label.endswith(("PRIVATE KEY", "PRIVATE KEY BLOCK")):
+            return Hit(start, stop, self.family, "private_key", SECRET, PemBody())
+        return Verdict.TEXT
 
 
 @dataclass(frozen=True, slots=True)

@@ -238,8 +238,8 @@ class Redactor:
             if hit.start >= limit:
                 break
             self._mask(hit)
-            if hit.run is not None and hit.run.touches(held.text, hit.end, view):
-                self._run = hit.run
+            if hit.run and held.text[hit.end : view] in {"", "."}:
+                self._run = hit.run  # it may go on beyond what was looked at
                 return True
         if held.taken < goal:
             self._emit(held.take_chars(goal - held.taken))

@@ -72,6 +72,23 @@ def test_a_changed_event_keeps_every_other_byte() -> None:
     assert data.decode() == shown
 
 
+def test_tails_of_one_choice_are_joined_in_one_delta() -> None:
+    calls = [{"index": i, "function": {"arguments": '{"a":"b'}} for i in (0, 1)]
+    events = [
+        chunk({"content": "c", "reasoning": {"text": "d", "content": "e"}, "tool_calls": calls}),
+        finish(),
+    ]
+    redactor = ChatStreamRedactor(POLICY)
+    redactor.feed(events[0])
+    added, _ = redactor.feed(events[1])
+    tails = [{"index": i, "function": {"arguments": "b"}} for i in (0, 1)]
+    assert json.loads(added)["choices"][0]["delta"] == {
+        "content": "c",
+        "reasoning": {"text": "d", "content": "e"},
+        "tool_calls": tails,
+    }
+
+
 def test_two_choices_are_kept_apart_and_each_tail_has_its_index() -> None:
     events = [
         content("a 4111 1111 ", 0),

@@ -126,6 +126,30 @@ def test_dropped_text_never_leaves() -> None:
     assert (redactor.pending, redactor.flush(), redactor.feed("ok ")) == (0, "", "ok ")
 
 
+def test_long_plain_text_in_short_pieces_and_in_one_piece_is_the_same() -> None:
+    text = "plain words only, nothing else here; " * 1200
+    assert streamed(POLICY, pieces(text, 5)) == (text, ())
+    assert streamed(POLICY, [text]) == (text, ())
+    assert streamed(POLICY, [text, "jane@example.com ", text])[0] == f"{text}{EMAIL} {text}"
+
+
+def test_several_values_in_one_endless_segment_are_all_found() -> None:
+    run = "_".join(["a@b.co"] * 3 + ["x" * 30]) + "_"
+    text = "+".join([run + "4111111111111111+" + "y" * 90] * 12)
+    whole, spans = streamed(POLICY, [text])
+    assert (whole.count(EMAIL), whole.count("[REDACTED_CARD]")) == (36, 12)
+    for size in (1, 3, 50):
+        assert streamed(POLICY, pieces(text, size)) == (whole, spans)
+
+
+def test_an_address_that_reaches_beyond_the_stride_is_whole() -> None:
+    address = "l" * 60 + "@" + ".".join(["d" * 60] * 3) + ".com"
+    text = "-" * 140 + address + "!" + "+" * 140 + address + "_" * 400
+    whole, spans = streamed(POLICY, [text])
+    assert whole == "-" * 140 + EMAIL + "!" + "+" * 140 + EMAIL + "_" * 400
+    assert streamed(POLICY, pieces(text, 9)) == (whole, spans)
+
+
 def operations(call: Callable[[], object]) -> int:
     """Calls of functions, ours and built-in, while `call` runs."""
     count = 0

@@ -107,7 +107,7 @@ def test_whole_text_equals_the_naive_oracle(fragments: list[str]) -> None:
 
 @pytest.mark.parametrize("text", [text for _, text, _ in MASKED] + KEPT)
 def test_samples_equal_the_naive_oracle(text: str) -> None:
-    known = (
+    known: tuple[str, ...] = (
         "sk-or",
         "github_pat",
         "xox",

@@ -134,6 +134,13 @@ def test_allowed_values_stay() -> None:
         assert streamed(policy, split_at(text, [place]))[0] == shown
 
 
+def test_overlapping_values_leave_nothing_of_either() -> None:
+    token = "gh" + "p_" + "aB3d" * 9
+    assert DEFAULT.redact(f"x@a.{token} y").text == f"{EMAIL} y"
+    assert DEFAULT.redact(f"{token}@example.com").text == SECRET
+    assert DEFAULT.redact("no.4111-1111-1111-1111@example.com").text == EMAIL
+
+
 def test_spans_tell_kind_label_place_and_rule() -> None:
     spans = DEFAULT.redact(f"a {ADDRESS} b 536-90-4399").spans
     assert spans == (

@@ -18,7 +18,7 @@ from tidegate.redaction.splice import dump, load, rewritten
 from tidegate.redaction.template import Template
 
 POLICY = RedactionPolicy.preset("default")
-PARTS = [
+PARTS: list[dict[str, Any]] = [
     {"type": "text", "text": "I am jane@example.com"},
     {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
     {"type": "input_audio", "input_audio": {"data": "4111111111111111", "format": "wav"}},
@@ -27,7 +27,10 @@ PARTS = [
 
 
 def test_message_parts_stay_in_order_and_only_texts_change() -> None:
-    body = {"model": "m", "messages": [{"role": "user", "content": PARTS}]}
+    body: dict[str, object] = {
+        "model": "m",
+        "messages": [{"role": "user", "content": PARTS}],
+    }
     before = copy.deepcopy(body)
     new, counts = redact_chat_request(body, POLICY)
     assert body == before
@@ -128,7 +131,9 @@ def test_a_blocked_request_names_the_family() -> None:
 
 @pytest.mark.parametrize("text", [text for _, text, _ in MASKED])
 def test_stream_and_whole_answer_agree(text: str) -> None:
-    body = {"choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]}
+    body: dict[str, object] = {
+        "choices": [{"index": 0, "message": {"role": "assistant", "content": text}}]
+    }
     new, counts = redact_chat_completion(body, POLICY)
     cuts = range(0, len(text), max(1, len(text) // 40))
     pieces = [text[i : i + (cuts.step or 1)] for i in cuts]
@@ -173,15 +178,18 @@ def test_every_choice_of_an_answer_is_read_and_log_probabilities_go() -> None:
 
 
 def test_a_clean_answer_is_the_same_object() -> None:
+    body: dict[str, Any]
     for body in ({"choices": [{"message": {"content": "hi"}, "logprobs": None}]}, {"error": "x"}):
         assert redact_chat_completion(dict(body), POLICY)[0] == body
-    body = {"choices": []}
-    assert redact_chat_completion(body, POLICY)[0] is body
+    empty: dict[str, object] = {"choices": []}
+    assert redact_chat_completion(empty, POLICY)[0] is empty
 
 
 def test_arguments_of_an_answer_may_pass() -> None:
     arguments = '{"to":"jane@example.com"}'
-    body = {"choices": [{"message": {"tool_calls": [{"function": {"arguments": arguments}}]}}]}
+    body: dict[str, Any] = {
+        "choices": [{"message": {"tool_calls": [{"function": {"arguments": arguments}}]}}]
+    }
     assert redact_chat_completion(body, POLICY, tool_arguments=False) == (body, {})
     assert redact_chat_completion(body, POLICY, tool_arguments="detect") == (body, {"email": 1})
     assert EMAIL in json.dumps(redact_chat_completion(body, POLICY)[0])

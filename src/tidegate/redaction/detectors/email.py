@@ -7,7 +7,7 @@ live here: quoted local parts, international addresses, addresses in words.
 import re
 from collections.abc import Iterator
 
-from tidegate.redaction.hits import DOTTED, Hit
+from tidegate.redaction.hits import DottedRun, Hit
 from tidegate.redaction.spans import EMAIL
 
 _LOCAL_MAX = 64
@@ -16,6 +16,7 @@ _NOT_FIRST = ".%+'~-"
 _AT = re.compile(r"@|%40")
 # Possessive repeats: a label is never split in another way, so time stays linear.
 _DOMAIN = re.compile(r"(?:[A-Za-z0-9\-]++\.)+[A-Za-z][A-Za-z0-9\-]*[A-Za-z0-9]")
+_DOMAIN_RUN = DottedRun(re.compile(r"(?:[A-Za-z0-9\-]|\.(?=[A-Za-z0-9\-]))*"))
 _VERSION = re.compile(r"[0-9]+\.[0-9]+\.")
 
 
@@ -39,4 +40,4 @@ class Email:
             head = at.start() - len(local)
             if at[0] == "@":  # user%40here@relay is one address, so `%40` ends nothing
                 floor = domain.end()
-            yield Hit(head, domain.end(), self.family, "email", EMAIL, DOTTED)
+            yield Hit(head, domain.end(), self.family, "email", EMAIL, _DOMAIN_RUN)
