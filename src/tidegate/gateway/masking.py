@@ -70,18 +70,26 @@ class Masking:
         """The body to send upstream, the same object if nothing changes; what was found."""
         if self.request == "off":
             return body, {}
-        if self.request == "detect":
-            return body, guarded(redact_chat_request, body, self.policy.observing())[1]
-        return guarded(redact_chat_request, body, self.policy)
+        masked, found = guarded(lambda: redact_chat_request(body, self.applied(self.request)))
+        return (masked if self.request == "enforce" else body), found
+
+    def mask_result(self, value: object) -> tuple[object, Counts]:
+        """An MCP message from an upstream: the value that may leave, and what was found."""
+        if self.tool_results == "off":
+            return value, {}
+        masked, found = guarded(lambda: redact_tree(value, self.applied(self.tool_results)))
+        return (masked if self.tool_results == "enforce" else value), found
 
     def stream_filter(self) -> "PassThrough | Observed | Masked":
         """The stage for one answer's stream."""
         if self.response == "off":
             return PassThrough()
-        redactor = ChatStreamRedactor(
-            self.policy if self.response == "enforce" else self.policy.observing(),
-            logprobs=self.logprobs,
-            tool_arguments=_ARGUMENTS[self.tool_arguments],
+        redactor = guarded(
+            lambda: ChatStreamRedactor(
+                self.applied(self.response),
+                logprobs=self.logprobs,
+                tool_arguments=_ARGUMENTS[self.tool_arguments],
+            )
         )
         return Masked(redactor) if self.response == "enforce" else Observed(redactor)
 
@@ -89,13 +97,21 @@ class Masking:
         """The stage for one whole answer."""
         return WholeAnswer(self)
 
-    def mask_result(self, value: object) -> tuple[object, Counts]:
-        """An MCP message from an upstream: the value that may leave, and what was found."""
-        if self.tool_results == "off":
-            return value, {}
-        if self.tool_results == "detect":
-            return value, guarded(redact_tree, value, self.policy.observing())[1]
-        return guarded(redact_tree, value, self.policy)
+    def mask_answer(self, document: Body) -> tuple[Body, Counts]:
+        """A whole answer as it may leave, the same object if nothing changes; what was found."""
+        masked, found = guarded(
+            lambda: redact_chat_completion(
+                document,
+                self.applied(self.response),
+                logprobs=self.logprobs,
+                tool_arguments=_ARGUMENTS[self.tool_arguments],
+            )
+        )
+        return (masked if self.response == "enforce" else document), found
+
+    def applied(self, mode: Mode) -> RedactionPolicy:
+        """The policy that `mode` applies: one that only counts, unless it is enforced."""
+        return self.policy if mode == "enforce" else self.policy.observing()
 
 
 class PassThrough:
@@ -202,21 +218,11 @@ class WholeAnswer:
 
         Raises MalformedEvent for one that parsers may read differently.
         """
-        mode = self._masking.response
-        if mode == "off":
+        if self._masking.response == "off":
             return body
-        policy = self._masking.policy
         document = _document(body)
-        masked, self.counts = guarded(
-            redact_chat_completion,
-            document,
-            policy if mode == "enforce" else policy.observing(),
-            logprobs=self._masking.logprobs,
-            tool_arguments=_ARGUMENTS[self._masking.tool_arguments],
-        )
-        if mode == "detect" or masked is document:
-            return body
-        return strictjson.dumps(masked)
+        masked, self.counts = self._masking.mask_answer(document)
+        return body if masked is document else strictjson.dumps(masked)
 
 
 def _document(data: bytes) -> Body:
