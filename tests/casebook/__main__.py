@@ -26,7 +26,7 @@ def main(arguments: list[str]) -> int:
     try:
         cases = list(each_file(options.files))
     except (BadFile, OSError) as error:
-        print(f"cannot read: {error}", file=sys.stderr)
+        sys.stderr.write(f"cannot read: {error}\n")
         return 2
     if options.only:
         cases = [case for case in cases if case.id in options.only]
@@ -34,10 +34,15 @@ def main(arguments: list[str]) -> int:
     report.verdicts += run(cases, profile=options.profile)
     if options.verbose:
         for verdict in report.verdicts:
-            print(f"{verdict.case.id} checked: {' | '.join(verdict.checked)}")
+            say(f"{verdict.case.id} checked: {' | '.join(verdict.checked)}")
     for line in report.lines():
-        print(line)
+        say(line)
     return report.status
+
+
+def say(line: str) -> None:
+    """One line on stdout."""
+    sys.stdout.write(line + "\n")
 
 
 if __name__ == "__main__":

@@ -9,12 +9,12 @@ import json
 import re
 import zlib
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import brotli
 
-from tests.casebook.writes import Write, plan
+from tests.casebook.writes import Write, paced, plan
 
 PIXELS = "iVBORw0KGgo"
 
@@ -86,7 +86,7 @@ def streamed(texts: list[str]) -> Canned:
     return _canned(200, headers, stream(texts), "one event per write", slow=False)
 
 
-def canned(upstream: Mapping[str, Any], *, slow: bool = False) -> Canned:
+def canned(upstream: Mapping[str, Any], *, slow: bool = False, pace: bool = False) -> Canned:
     """The answer that the keys of `upstream` describe; raises CannotAnswer."""
     headers = {str(name): str(value) for name, value in (upstream.get("headers") or {}).items()}
     status = int(upstream.get("status", 200))
@@ -102,7 +102,11 @@ def canned(upstream: Mapping[str, Any], *, slow: bool = False) -> Canned:
         headers.setdefault("Content-Type", "application/json")
     if "content_type" in upstream:
         headers["Content-Type"] = str(upstream["content_type"])
-    return _canned(status, headers, body, str(upstream.get("write", "")), slow=slow)
+    made = _canned(status, headers, body, str(upstream.get("write", "")), slow=slow)
+    if not pace:
+        return made
+    writes = made.writes if len(made.writes) > 1 else tuple(plan("each event", made.plain))
+    return replace(made, writes=tuple(paced(writes)))
 
 
 def _bytes(value: object, words: Callable[[str], object]) -> bytes:

@@ -42,18 +42,33 @@ async def ask(port: int, sent: Sent, *, declared: int | None = None) -> Exchange
 
 
 async def read(client: RawClient, exchange: Exchange) -> None:
-    """The answer that comes next on this connection, into `exchange`."""
-    client._method = exchange.sent.method
-    head = await client.head()
-    exchange.status, exchange.headers = head.status, head.headers
-    framed = head.header("content-length") is not None or head.status in (204, 304)
-    chunked = head.header("transfer-encoding") == "chunked"
-    while piece := await client.chunk():
+    """The answer that comes next on this connection, into `exchange`.
+
+    The caller bounds the time: some cases wait longer than a single read of RawClient may.
+    """
+    reader = client.reader
+    while exchange.status < 200:
+        raw = await reader.readuntil(b"\r\n\r\n")
+        lines = raw[:-4].decode("latin-1").split("\r\n")
+        pairs = [line.partition(":")[::2] for line in lines[1:]]
+        exchange.status = int(lines[0].split(" ", 2)[1])
+        exchange.headers = [(name.lower(), value.strip()) for name, value in pairs]
+    exchange.head_s = time.monotonic()
+    if exchange.header("transfer-encoding") == "chunked":
+        while size := int((await reader.readuntil(b"\r\n")).split(b";")[0], 16):
+            piece = (await reader.readexactly(size + 2))[:-2]
+            exchange.chunks.append((time.monotonic(), piece))
+        await reader.readexactly(2)
+        exchange.whole = True
+        return
+    length = exchange.header("content-length")
+    left = int(length) if length else 0
+    if exchange.status in (204, 304) or exchange.sent.method == "HEAD":
+        left = 0
+    while left and (piece := await reader.read(min(left, 65_536))):
         exchange.chunks.append((time.monotonic(), piece))
-    length = head.header("content-length")
-    whole = length is None or int(length) == len(b"".join(d for _, d in exchange.chunks))
-    exchange.whole = (framed or chunked) and whole
-    exchange.ended_s = time.monotonic()
+        left -= len(piece)
+    exchange.whole = left == 0 and (length is not None or exchange.status in (204, 304))
 
 
 class _Tee(httpx2.AsyncBaseTransport):

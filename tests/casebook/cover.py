@@ -9,12 +9,13 @@ from collections.abc import Callable, Mapping
 from importlib import import_module
 from pathlib import Path
 
+Test = Callable[[], None]
 CASES = Path(__file__).parent.parent / "cases"
 
 
-def tests(folder: Path = CASES, package: str = "tests.cases") -> Mapping[str, Callable[[], None]]:
-    """Every such test by its name; the module's path stands in `citation`."""
-    found: dict[str, Callable[[], None]] = {}
+def covering(folder: Path = CASES, package: str = "tests.cases") -> Mapping[str, Test]:
+    """Every such test by its name."""
+    found: dict[str, Test] = {}
     for path in sorted(folder.glob("test_case_*.py")):
         module = import_module(f"{package}.{path.stem}")
         for name, value in vars(module).items():
@@ -23,6 +24,6 @@ def tests(folder: Path = CASES, package: str = "tests.cases") -> Mapping[str, Ca
     return found
 
 
-def citation(test: Callable[[], None]) -> str:
+def citation(test: Test) -> str:
     """How a report names it."""
     return f"{test.__module__.replace('.', '/')}.py::{getattr(test, '__name__', '')}"

@@ -27,7 +27,7 @@ async def chat(stage: Stage) -> None:
     """Kind llm: one request for each canned answer, or for each generated stream; then variants."""
     given = stage.seen.case.input
     request = dict(given.get("request") or _DEFAULT)
-    plans = _plans(given)
+    plans = _plans(given, " ".join(stage.seen.case.sentences))
     stage.seen.credential = configs.PROVIDER_KEY
     for label, canned, secret in plans:
         exchange = await _chat(stage, request, canned, label=label)
@@ -41,9 +41,10 @@ async def chat(stage: Stage) -> None:
     await _settled(stage)
 
 
-def _plans(given: Mapping[str, Any]) -> list[tuple[str, Canned | None, str]]:
+def _plans(given: Mapping[str, Any], told: str) -> list[tuple[str, Canned | None, str]]:
     """(label, answer, secret) for each request."""
     slow = bool(given.get("slow"))
+    pace = bool(re.search(r"before (the )?upstream has finished|no whole-stream", told))
     upstream = given.get("upstream")
     if upstream is None and "generate" in given:
         return [
@@ -53,7 +54,11 @@ def _plans(given: Mapping[str, Any]) -> list[tuple[str, Canned | None, str]]:
     many = isinstance(upstream, list)
     listed = upstream if isinstance(upstream, list) else [upstream]
     return [
-        (f"answer {at}" if many else "", answers.canned(one, slow=slow) if one else None, "")
+        (
+            f"answer {at}" if many else "",
+            answers.canned(one, slow=slow, pace=pace) if one else None,
+            "",
+        )
         for at, one in enumerate(listed, start=1)
     ]
 

@@ -20,6 +20,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+SERVE = (sys.executable, "-m", "tidegate", "serve")
 START_S = 20.0
 STOP_S = 10.0
 _POLL_S = 0.02
@@ -55,7 +56,7 @@ class Gateway:
         *,
         environment: Mapping[str, str] | None = None,
         files: Mapping[str, str] | None = None,
-        command: Sequence[str] = (sys.executable, "-m", "tidegate", "serve"),
+        command: Sequence[str] = SERVE,
     ) -> None:
         self.port, self.admin_port = free_ports(2)
         self._folder = tempfile.TemporaryDirectory(prefix="casebook-gateway-")
@@ -181,17 +182,20 @@ class Gateway:
         """File descriptors of the process."""
         return len(list(Path(f"/proc/{self._pid()}/fd").iterdir()))
 
-    def record(self, request_id: str) -> dict[str, Any]:
-        """The decision record of one request, as the command prints it."""
-        command = [sys.executable, "-m", "tidegate", "explain", "--json", request_id]
+    def run(self, *arguments: str) -> str:
+        """What another command prints with this configuration."""
         done = subprocess.run(
-            [*command, "--config", str(self.file)],
+            [sys.executable, "-m", "tidegate", *arguments, "--config", str(self.file)],
             capture_output=True,
             timeout=STOP_S,
             check=False,
             cwd=self.folder,
         )
-        value = json.loads(done.stdout or b"{}")
+        return done.stdout.decode("utf-8", "replace")
+
+    def record(self, request_id: str) -> dict[str, Any]:
+        """The decision record of one request, as the command prints it."""
+        value = json.loads(self.run("explain", "--json", request_id) or "{}")
         return value if isinstance(value, dict) else {}
 
     def database_text(self) -> str:

@@ -7,6 +7,7 @@ counts as failed). Lives here: that. Does not live here: rules, the tests (cover
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
 
 from tests.casebook.cases import Case
 from tests.casebook.rules.grammar import Parser, View
@@ -71,7 +72,8 @@ def _expectations(verdict: Verdict, seen: Seen, *, uncovered: bool) -> None:
             if uncovered:
                 verdict.faults.append(f"no rule for the key {key}")
             continue
-        verdict.faults += [f"{key}: {fault}" for fault in _faults(lambda: rule(seen, wanted))]
+        found = _faults(partial(rule, seen, wanted))
+        verdict.faults += [f"{key}: {fault}" for fault in found]
         verdict.checked.append(key)
     sentences = parser(seen.case.kind)
     for sentence in verdict.case.sentences:

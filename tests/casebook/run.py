@@ -27,7 +27,7 @@ def run(
     tests: Mapping[str, Callable[[], None]] | None = None,
 ) -> list[Verdict]:
     """The verdicts, in the order of the cases."""
-    covers = cover.tests() if tests is None else tests
+    covers = cover.covering() if tests is None else tests
     seen: Seens = {}
     asyncio.run(_gateway_cases(cases, profile, seen))
     with ThreadPoolExecutor(AT_ONCE) as pool:

@@ -64,6 +64,7 @@ class Call:
     server: str = ""
     connection: int = 0
     writes: list[tuple[float, bytes]] = field(default_factory=list)
+    answered: int = 0
     finished_s: float | None = None
     gone_s: float | None = None
 
@@ -107,6 +108,7 @@ class Exchange:
     headers: list[tuple[str, str]] = field(default_factory=list)
     chunks: list[tuple[float, bytes]] = field(default_factory=list)
     started_s: float = 0.0
+    head_s: float = 0.0
     ended_s: float = 0.0
     whole: bool = False
     calls: list[Call] = field(default_factory=list)

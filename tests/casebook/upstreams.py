@@ -36,7 +36,7 @@ class Conversation:
         """The head, chunked unless the length is known."""
         framing = ("Transfer-Encoding", "chunked") if length is None else None
         lines = [*headers, framing or ("Content-Length", str(length))]
-        self.call.headers.append((":status", str(status)))
+        self.call.answered = status
         await self._exchange.send(answer_bytes(status, headers=lines))
 
     async def piece(self, data: bytes) -> None:

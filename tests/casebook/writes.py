@@ -4,6 +4,7 @@ Lives here: the words of `write` (and of `slow`). Does not live here: writing.
 """
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tests.casebook.rules.words import NUMBER, number, seconds, size_bytes
@@ -22,6 +23,20 @@ class Write:
 
     data: bytes
     pause_s: float = 0.0
+
+
+PACE_S = 0.1
+"""The pause between events when a sentence asks whether anything leaves before the end."""
+
+
+def paced(writes: Iterable[Write]) -> list[Write]:
+    """The same writes, with a pause before each that begins a new event."""
+    found, before = [], b""
+    for write in writes:
+        begins = re.search(rb"(?:\r\n\r\n?|\n\n|\r\r)$", before) is not None
+        found.append(Write(write.data, max(write.pause_s, PACE_S if begins else 0.0)))
+        before = (before + write.data)[-4:]
+    return found
 
 
 def plan(words: str, data: bytes, *, slow: bool = False) -> list[Write]:

@@ -43,8 +43,8 @@ def _not_status(exchange: Exchange, m: Match, view: View) -> None:
 
 
 def _stays(exchange: Exchange, m: Match, view: View) -> None:
-    said = exchange.calls[-1].header(":status") if exchange.calls else None
-    if said == m["code"]:
+    said = exchange.calls[-1].answered if exchange.calls else 0
+    if said == int(m["code"]):
         check(exchange.status == int(m["code"]), f"{said} became {exchange.status}")
         _envelope(exchange, m, view)
 

@@ -3,12 +3,23 @@
 One tuple, in the order in which patterns are tried.
 """
 
-from tests.casebook.rules import deltas, http, mcp, scopes, stdio, stream, timing, upstream
+from tests.casebook.rules import (
+    arguments,
+    deltas,
+    http,
+    mcp,
+    scopes,
+    stdio,
+    stream,
+    timing,
+    upstream,
+)
 from tests.casebook.rules.grammar import Library, Parser
 
 LIBRARY = Library(
     rules=(
         *stdio.RULES,
+        *arguments.RULES,
         *mcp.RULES,
         *deltas.RULES,
         *timing.RULES,

@@ -8,7 +8,7 @@ import re
 from collections.abc import Sequence
 
 from tests.casebook.rules.grammar import Scope, View
-from tests.casebook.rules.words import NUMBER, ORDINAL, ids, items, number, ordinal
+from tests.casebook.rules.words import NUMBER, ORDINAL, ids, number, ordinal
 from tests.casebook.seen import Exchange, Mismatch, Reply, parsed, same
 
 _WEB = ("http", "llm", "mcp")
@@ -87,7 +87,7 @@ def _page(view: View, m: Match) -> View:
 def _special(view: View, m: Match) -> View:
     """Variants by what is special about them: a media type, an encoding, an origin, a host."""
     chosen: list[Exchange] = []
-    for words in items(re.sub(r" when bound to \w+", "", m[0])):
+    for words in re.split(r",\s*(?:and )?|\s+and\s+", re.sub(r" when bound to \w+", "", m[0])):
         found = [e for e in view.seen.everything if _is(words.lower(), e)]
         if not found:
             raise Mismatch(f"no request is special for {words!r}")

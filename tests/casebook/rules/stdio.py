@@ -5,27 +5,21 @@ Does not live here: the conversation itself (the driver), HTTP.
 
 import json
 import re
-from typing import Any
 
 from tests.casebook.rules import profiles
 from tests.casebook.rules.grammar import Rule, View
 from tests.casebook.rules.words import NUMBER, RPC_CODE, ids, items, literal, number, seconds
-from tests.casebook.seen import WIDEN, Mismatch, Reply, Talk, check, equal, same, short
+from tests.casebook.seen import WIDEN, Mismatch, Reply, check, equal, same, short
 
 Match = re.Match[str]
-_STDIO = ("stdio",)
-_TYPE_WORDS = {
-    "wrong type": r"wrong type|valid (?:string|number|integer|boolean)|must be a|should be a|not a",
-    "missing": r"missing|required",
-    "null not allowed": r"null|none",
-}
+STDIO = ("stdio",)
 
 
-def _text(reply: Reply) -> str:
+def text_of(reply: Reply) -> str:
     return json.dumps(reply.message, ensure_ascii=False)
 
 
-def _fits(reply: Reply, code: int, view: View) -> bool:
+def fits(reply: Reply, code: int, view: View) -> bool:
     return profiles.fits(reply.message, code, view.seen.profile)
 
 
@@ -47,7 +41,7 @@ def _code(view: View, m: Match) -> None:
     replies = view.replies if view.narrowed else [r for r in view.replies if r.refused]
     check(replies, f"no refusal: {short([r.message for r in view.replies])}")
     for reply in replies:
-        check(any(_fits(reply, code, view) for code in codes), short(reply.message))
+        check(any(fits(reply, code, view) for code in codes), short(reply.message))
         where = m.groupdict().get("where")
         if where == "id null":
             check(reply.id is None, f"id {short(reply.id)}")
@@ -58,15 +52,15 @@ def _code(view: View, m: Match) -> None:
 def _code_or(view: View, m: Match) -> None:
     """For each reply by itself: one of two codes, each with its own place for the id."""
     for reply in view.replies:
-        fits = _any_code(reply, m[0], view)
-        check(fits, short(reply.message))
+        there = _any_code(reply, m[0], view)
+        check(there, short(reply.message))
 
 
 def _any_code(reply: Reply, text: str, view: View) -> bool:
     for found in re.finditer(rf"({RPC_CODE})(?: (?:\(|with )?(id null|own id)\)?)?", text):
         where = found[2]
         place = where is None or (reply.id is None) == (where == "id null")
-        if place and _fits(reply, int(found[1]), view):
+        if place and fits(reply, int(found[1]), view):
             return True
     return False
 
@@ -74,8 +68,8 @@ def _any_code(reply: Reply, text: str, view: View) -> bool:
 def _code_with_id(view: View, m: Match) -> None:
     wanted = literal(m["id"])
     for reply in view.replies:
-        fits = _fits(reply, int(m["code"]), view) and same(reply.id, wanted)
-        check(fits, short(reply.message))
+        there = fits(reply, int(m["code"]), view) and same(reply.id, wanted)
+        check(there, short(reply.message))
 
 
 def _answered(view: View, m: Match) -> None:
@@ -87,8 +81,8 @@ def _answered(view: View, m: Match) -> None:
         how = m["how"]
         if how and not (("result" in how) and found[0].result is not None):
             codes = [int(code) for code in re.findall(RPC_CODE, how)]
-            fits = any(_fits(found[0], code, view) for code in codes)
-            check(fits, f"id {short(wanted)}: {short(found[0].message)}")
+            there = any(fits(found[0], code, view) for code in codes)
+            check(there, f"id {short(wanted)}: {short(found[0].message)}")
 
 
 def _normal_reply(view: View, m: Match) -> None:
@@ -129,7 +123,7 @@ def _real_results(view: View, m: Match) -> None:
 
 
 def _no_reply_is(view: View, m: Match) -> None:
-    found = [r.message for r in view.replies if m["words"].lower() in _text(r).lower()]
+    found = [r.message for r in view.replies if m["words"].lower() in text_of(r).lower()]
     check(not found, short(found))
 
 
@@ -163,7 +157,7 @@ def _on_stderr(view: View, m: Match) -> None:
 
 
 def _empty_stdin(view: View, m: Match) -> None:
-    said = [_text(r) for r in view.replies if "the child saw" in _text(r)]
+    said = [text_of(r) for r in view.replies if "the child saw" in text_of(r)]
     check(said, "the tool did not tell what its child saw")
     check("the child saw 0 bytes" in said[0], short(said[0]))
 
@@ -183,108 +177,12 @@ def _ids_identical(view: View, m: Match) -> None:
     equal(got, sent, "ids")
 
 
-def _names_field(view: View, m: Match) -> None:
-    for reply in view.replies:
-        text = _text(reply)
-        check(m["field"] in text, f"id {short(reply.id)} does not name it: {short(text)}")
-        if m["type"]:
-            check(m["type"] in text.lower(), f"no {m['type']} in {short(text)}")
-
-
-def _no_refund(view: View, m: Match) -> None:
-    refunded = view.seen.talk.refunded
-    check(refunded is not None, "no balance was read")
-    check(float(refunded or "nan") == 0.0, f"{refunded} was refunded")
-
-
-def _no_bare_words(view: View, m: Match) -> None:
-    for reply in view.replies:
-        outside = re.sub(r'"(?:[^"\\]|\\.)*"', '""', reply.line)
-        for word in items(m["words"]):
-            check(word not in outside, f"{word} in {short(reply.line)}")
-
-
-def _refused(view: View, m: Match) -> None:
-    chosen = view.seen.talk.requests()
-    wanted = ids(m["ids"]) if m["ids"] else [request["id"] for request in chosen]
-    for one in wanted:
-        found = view.seen.talk.with_id(one)
-        fits = len(found) == 1 and _fits(found[0], profiles.BAD_ARGUMENTS, view)
-        check(fits, f"id {short(one)}: {short([r.message for r in found])}")
-        because = (m["because"] or "").lower()
-        if because:
-            words = re.findall(r"[a-z]{4,}|\d+", because)
-            text = re.sub(r"\bten\b", "10", _text(found[0]).lower())
-            hits = [word for word in words if word in text]
-            check(len(hits) * 2 >= len(words), f"id {short(one)}: {short(found[0].message)}")
-
-
-def _format_rule(view: View, m: Match) -> None:
-    for reply in view.replies:
-        check(_fits(reply, profiles.BAD_ARGUMENTS, view), short(reply.message))
-        check("not found" not in _text(reply).lower(), short(reply.message))
-
-
-def _published_pattern(view: View, m: Match) -> None:
-    """The schema's own patterns, read as ECMA-262 does: digits are ASCII."""
-    talk, tried = view.seen.talk, 0
-    for name, arguments in _tool_calls(talk):
-        schema = next((t["inputSchema"] for t in talk.tools if t["name"] == name), {})
-        for field, value in arguments.items():
-            pattern = schema.get("properties", {}).get(field, {}).get("pattern")
-            if pattern and isinstance(value, str):
-                tried += 1
-                check(
-                    re.search(pattern, value, re.ASCII) is None, f"{pattern} takes {short(value)}"
-                )
-    check(tried, "no published pattern was tried")
-
-
-def _tool_calls(talk: Talk) -> list[tuple[str, dict[str, Any]]]:
-    found = []
-    for request in talk.requests():
-        params = request.get("params")
-        if isinstance(params, dict) and isinstance(params.get("arguments"), dict):
-            found.append((str(params.get("name")), params["arguments"]))
-    return found
-
-
-def _values(view: View, m: Match) -> None:
-    passes = bool(m["passes"])
-    for value in items(m["values"]):
-        line = next((s for s in view.seen.talk.sent if f":{value},".encode() in s), None)
-        check(line is not None, f"{value} was not sent")
-        identifier = json.loads(line or b"{}")["id"]
-        found = view.seen.talk.with_id(identifier)
-        check(found, f"no reply for {value}")
-        refused = _fits(found[0], profiles.BAD_ARGUMENTS, view)
-        check(refused != passes, f"{value}: {short(found[0].message)}")
-
-
-def _passes_rule(view: View, m: Match) -> None:
-    for wanted in ids(m["ids"]):
-        found = view.seen.talk.with_id(wanted)
-        check(found, f"no reply to id {wanted}")
-        refused = found[0].code == profiles.BAD_ARGUMENTS
-        check(not refused, f"id {wanted}: {short(found[0].message)}")
-
-
-def _says(view: View, m: Match) -> None:
-    pattern = _TYPE_WORDS.get(m["words"].strip('"').lower(), re.escape(m["words"].strip('"')))
-    for reply in view.replies:
-        text = _text(reply).lower()
-        check(re.search(pattern, text, re.IGNORECASE), f"id {short(reply.id)}: {short(text)}")
-        if m["words"].lower() == "wrong type":
-            missing = re.search(r"missing|required", text)
-            check(not missing, f"id {short(reply.id)} says missing: {short(text)}")
-
-
 def _array(view: View, m: Match) -> None:
     if len(view.replies) != number(m["count"] or "both"):
         raise Mismatch(f"{len(view.replies)} replies")
 
 
-_IDS = r"ids? (?P<ids>(?:-?\d+|\"[^\"]*\")(?:(?:, and |, | and | to )(?:-?\d+|\"[^\"]*\"))*)"
+IDS = r"ids? (?P<ids>(?:-?\d+|\"[^\"]*\")(?:(?:, and |, | and | to )(?:-?\d+|\"[^\"]*\"))*)"
 _BOUND = r"(?P<bound>[0-9.]+ ?(?:ms|s|min))"
 _PLACED = rf"{RPC_CODE}(?: \((?:id null|own id)\)| with id null)?"
 RULES = (
@@ -293,157 +191,109 @@ RULES = (
         rf"(?:exactly )?(?:(?P<count>{NUMBER}) )?repl(?:y|ies) with (?:error )?(?:code "
         rf")?(?P<code>{RPC_CODE}) and id (?P<id>null|-?\d+|\"[^\"]*\")(?: for .+)?",
         _error_replies,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "error replies",
         rf"(?P<count>\x00)?(?P<code>{RPC_CODE}) with id (?P<id>null)(?: for .+)?",
         _error_replies,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "code with id",
         rf"(?P<code>{RPC_CODE}) with id (?P<id>-?\d+|\"[^\"]*\")",
         _code_with_id,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "code",
         rf"(?:error |answer )?(?P<codes>{_PLACED}(?:(?:,? or |, ){_PLACED})+)",
         _code_or,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "code",
         rf"(?:an? )?(?:error |error reply |code )?(?P<codes>{RPC_CODE})(?: "
         r"\((?P<where>id null|own id)\))?",
         _code,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "error in time",
         rf"an error reply \((?P<codes>.*{RPC_CODE}.*)\), within {_BOUND}",
         _answered_within,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "answered",
-        rf"{_IDS} (?:is |are )?(?:all )?(?:still )?answered(?P<once> (?:exactly )?once)"
+        rf"{IDS} (?:is |are )?(?:all )?(?:still )?answered(?P<once> (?:exactly )?once)"
         r"?(?: \((?P<how>.+)\))?",
         _answered,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "normal reply",
-        rf"(?:then )?(?:an? )?(?:normal |real )?(?:reply|result|answer) to {_IDS}",
+        rf"(?:then )?(?:an? )?(?:normal |real )?(?:reply|result|answer) to {IDS}",
         _normal_reply,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "running",
         r"(?:the )?(?:process|server) (?:is )?(?:still )?(?:running|alive|serving)"
         r"|the session goes on",
         _running,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "no reply",
         r"no reply (?:and no error )?(?:for|to) (?:the )?(?:blank lines|notifications?"
         r"|it|them)(?: and no error)?",
         _no_null_reply,
-        _STDIO,
+        STDIO,
     ),
-    Rule("one for each", r"(?:exactly )?one (?:reply )?for each(?: id)?", _one_each, _STDIO),
+    Rule("one for each", r"(?:exactly )?one (?:reply )?for each(?: id)?", _one_each, STDIO),
     Rule(
         "real results",
         r"each (?:is )?(?:the|a) real result|all of them (?:are )?results",
         _real_results,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "no reply is",
         r'no reply (?:is|says|holds|contains) (?:an? )?"(?P<words>[^"]+)"(?: error)?',
         _no_reply_is,
-        _STDIO,
+        STDIO,
     ),
     Rule(
         "exits",
         r"(?:the )?(?:process|server|it) (?:exits|ends|stops)(?: with)?(?: code)?(?: "
         rf"(?P<code>-?\d+))?(?: within {_BOUND})?",
         _exits,
-        _STDIO,
+        STDIO,
     ),
-    Rule("cpu", rf"it used (?:under|less than|below) {_BOUND} of CPU(?: .+)?", _cpu, _STDIO),
+    Rule("cpu", rf"it used (?:under|less than|below) {_BOUND} of CPU(?: .+)?", _cpu, STDIO),
     Rule(
         "pure",
         r"every line on stdout (?:parses as|is) (?:valid )?JSON-RPC(?: 2\.0)?|stdout "
         r"(?:is|stays) (?:clean|pure)|nothing else on stdout",
         _pure,
-        _STDIO,
+        STDIO,
     ),
-    Rule("on stderr", r"(?P<words>.+?) (?:are|is|ends?|lands?) on stderr", _on_stderr, _STDIO),
-    Rule("empty stdin", r"the child (?:saw|sees|gets|got) an empty stdin", _empty_stdin, _STDIO),
+    Rule("on stderr", r"(?P<words>.+?) (?:are|is|ends?|lands?) on stderr", _on_stderr, STDIO),
+    Rule("empty stdin", r"the child (?:saw|sees|gets|got) an empty stdin", _empty_stdin, STDIO),
     Rule(
         "long result",
-        rf"{_IDS} returns all (?P<count>\d+) characters(?: on one line)?",
+        rf"{IDS} returns all (?P<count>\d+) characters(?: on one line)?",
         _long_result,
-        _STDIO,
+        STDIO,
     ),
-    Rule("replies", rf"(?:exactly |only )?(?P<count>{NUMBER}) repl(?:y|ies)", _count, _STDIO),
+    Rule("replies", rf"(?:exactly |only )?(?P<count>{NUMBER}) repl(?:y|ies)", _count, STDIO),
     Rule(
         "ids identical",
         r"ids?(?: type and value)? (?:are |is )?(?:identical to the request|as sent)"
         r"(?:, no float rounding)?",
         _ids_identical,
-        _STDIO,
+        STDIO,
     ),
-    Rule(
-        "names field",
-        r"(?:each|the message or data|the (?:message|error|data)|it) names (?:the )"
-        r"?(?:field )?(?P<field>\w+)(?: and says a (?P<type>\w+) is wanted)?",
-        _names_field,
-        _STDIO,
-    ),
-    Rule(
-        "no refund",
-        r"no refund(?: (?:is |was )?recorded| of [0-9.]+| is made)?|no tool runs"
-        r"|nothing (?:is |was )?(?:refunded|recorded)",
-        _no_refund,
-        _STDIO,
-    ),
-    Rule(
-        "no bare words",
-        r"no reply contains the bare words? (?P<words>.+?)(?: as JSON values?)?",
-        _no_bare_words,
-        _STDIO,
-    ),
-    Rule(
-        "refused",
-        rf"(?:(?:both|all|{_IDS}|are|is) )*refused(?: \([^)]*\))?(?:: (?P<because>.+))?",
-        _refused,
-        _STDIO,
-    ),
-    Rule(
-        "format rule",
-        r'(?:both |all |it is )?refused by the format rule(?: \(not "not found"\))?',
-        _format_rule,
-        _STDIO,
-    ),
-    Rule(
-        "published pattern",
-        r"the published (?:JSON )?schema(?: pattern)? refuses (?:them|it)(?: too)?",
-        _published_pattern,
-        _STDIO,
-    ),
-    Rule(
-        "values",
-        r"(?P<values>-?[0-9][0-9.e+-]*(?:(?:, and |, | and )-?[0-9][0-9.e+-]*)+) "
-        r"(?:(?P<passes>pass) the \w+ rule(?: \(.*\))?|are refused)",
-        _values,
-        _STDIO,
-    ),
-    Rule("passes rule", rf"{_IDS} pass(?:es)? the \w+ rule(?: \(.*\))?", _passes_rule, _STDIO),
-    Rule("says", r"(?:it |reply )?says:? (?P<words>.+)", _says, _STDIO),
-    Rule("says", r"(?P<words>wrong type|missing|null not allowed)", _says, _STDIO),
-    Rule("array", rf"an array with (?P<count>both|{NUMBER}) replies", _array, _STDIO),
+    Rule("array", rf"an array with (?P<count>both|{NUMBER}) replies", _array, STDIO),
 )

@@ -1,0 +1,29 @@
+"""What does the gateway do when a detector raises on the text it is meant for?
+
+`python -m tests.cases.broken_detector serve ...` is `tidegate serve` with one fault put in: the
+search of the detectors raises on every address. No configuration can make a detector fail, so
+this is how a case about it gets a real process.
+"""
+
+import sys
+
+from tidegate.cli import run
+from tidegate.redaction.program import Program
+
+
+def main() -> int:
+    """The exit code of the command."""
+    search = Program.anchor
+
+    def broken(self: Program, text: str, *places: int) -> object:
+        # With the text in its message, as careless code does.
+        if "@" in text[slice(*places)]:
+            raise ValueError(f"cannot look at {text!r}")
+        return search(self, text, *places)
+
+    Program.anchor = broken  # type: ignore[method-assign, assignment]
+    return run(sys.argv[1:])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
