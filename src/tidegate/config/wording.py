@@ -178,6 +178,8 @@ def sample(path: Path) -> str:
 
 # A long run of letters and digits may be a key that stands in the wrong place.
 _LIKE_A_KEY = re.compile(r"(?=.*[0-9])(?=.*[A-Za-z])[A-Za-z0-9_+/=.-]{16,}\Z")
+# So may what follows a name in the query of an address.
+_LIKE_A_QUERY = re.compile(r"\?.*=")
 
 
 def subject(value: object, kind: Kind | None, says: str) -> str:
@@ -193,8 +195,9 @@ def subject(value: object, kind: Kind | None, says: str) -> str:
 
 
 def _may_be_shown(value: str, kind: Kind | None) -> bool:
-    hidden = kind is not None and kind.secret
-    return not hidden and len(value) <= 40 and "@" not in value and not _LIKE_A_KEY.match(value)
+    if (kind is not None and kind.secret) or len(value) > 40 or "@" in value:
+        return False
+    return not _LIKE_A_KEY.match(value) and not _LIKE_A_QUERY.search(value)
 
 
 def found(value: object, kind: Kind | None) -> str:
