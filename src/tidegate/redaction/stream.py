@@ -210,7 +210,7 @@ class Redactor:
         held = self._held
         if held.span(stop) > HOLD:
             return self._stride()
-        if self._starts_iban():
+        if self._starts_iban(stop):
             return True
         text, openings = held.text, self._program.openings
         pem = stop - len(PEM_OPENING)
@@ -229,10 +229,10 @@ class Redactor:
 
     def _stride(self) -> bool:
         """Work off the head of a segment that is longer than HOLD."""
-        if self._starts_iban():
-            return True
         held = self._held
         view, limit = held.index_after(HOLD), held.index_after(STRIDE)
+        if self._starts_iban(view):
+            return True
         goal = held.taken + STRIDE
         for hit in self._program.find(held.text, held.at, view):
             if hit.start >= limit:
@@ -245,11 +245,11 @@ class Redactor:
             self._emit(held.take_chars(goal - held.taken))
         return True
 
-    def _starts_iban(self) -> bool:
+    def _starts_iban(self, end: int) -> bool:
         held, mode = self._held, self._program.openings.iban
         if mode is None or held.at == self._skip:
             return False
-        if opens_iban(held.text, held.at, len(held.text)):
+        if opens_iban(held.text, held.at, end):
             self._mode = mode
             return True
         return False

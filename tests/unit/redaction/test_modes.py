@@ -118,6 +118,18 @@ def test_invisible_characters_inside_and_around_values(invisible: str) -> None:
         assert streamed(POLICY, text) == (whole.text, whole.spans)
 
 
+@pytest.mark.parametrize("size", [140, 480, 495, 500, 620, 1100])
+@pytest.mark.parametrize(
+    "value", ["DE89 3704 0044 0532 0130 00", "jane@example.com", "-----BEGIN PRIVATE KEY-----x"]
+)
+def test_a_value_after_many_invisible_characters(value: str, size: int) -> None:
+    for text in (f"user:{chr(0x200B) * size}{value} z", f"a{chr(0x200B) * size}{value}"):
+        whole = POLICY.redact(text)
+        for step in (1, 3, 100):
+            pieces = [text[i : i + step] for i in range(0, len(text), step)]
+            assert streamed(POLICY, pieces) == (whole.text, whole.spans)
+
+
 def test_invisible_characters_alone_are_passed_on() -> None:
     text = "\u200b" * 1200
     assert streamed(POLICY, text) == (text, ())
