@@ -49,6 +49,15 @@ def configuration(upstream: str, **parts: Any) -> dict[str, Any]:
             ]
         },
         "providers": {"only": {"base_url": f"{upstream}/v1"}},
+        # One failure must not decide what the next request gets.
+        "routes": [
+            {
+                "name": "default",
+                "candidates": [{"provider": "only"}],
+                "cooling": {"on_429_s": 0.0},
+                "breaker": {"consecutive": 100, "min_results": 1000},
+            }
+        ],
         "mcp": {
             "hide_denied": "off",
             "servers": {"backend": {"url": f"{upstream}/mcp"}},
@@ -238,9 +247,16 @@ class Stream:
         return self.received
 
 
-async def begin(gateway: Running, model: str = "held", *, key: str = KEY, **more: Any) -> Stream:
+async def begin(
+    gateway: Running,
+    model: str = "held",
+    *,
+    key: str = KEY,
+    receive_buffer_bytes: int | None = None,
+    **more: Any,
+) -> Stream:
     """Ask for a stream and wait for its first bytes."""
-    client = await gateway.client()
+    client = await gateway.client(receive_buffer_bytes=receive_buffer_bytes)
     body = chat_body(model, stream=True, **more)
     await client.send(request_bytes("POST", CHAT, headers=headers(key), body=body))
     head = await client.head()
