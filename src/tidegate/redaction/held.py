@@ -13,22 +13,29 @@ _TRIM_ABOVE = 512
 
 
 class HeldText:
-    """Held text from `at` on in `text` (folded); `taken` counts original characters that left.
+    """Held text from `at` on in `text` (folded).
+
+    `at` may be moved on by whoever knows that `same` is true: nothing else depends on it then.
 
     Invisible characters belong to what follows them, except inside a value, which takes them
     along. Indices are positions in the folded `text`.
     """
 
-    __slots__ = ("_origin", "_places", "_raw", "_raw_at", "at", "taken", "text")
+    __slots__ = ("_ahead", "_origin", "_places", "_raw", "_raw_at", "at", "text")
 
-    def __init__(self, lead: str = "") -> None:
+    def __init__(self, lead: str = "", taken: int = 0) -> None:
         self.text = lead
         self.at = len(lead)
-        self.taken = 0
+        self._ahead = taken - self.at
         self._raw: str | None = None
         self._raw_at = 0
         self._places: list[int] | None = None
         self._origin = 0
+
+    @property
+    def taken(self) -> int:
+        """How many original characters have left so far."""
+        return self.at + self._ahead
 
     @property
     def same(self) -> bool:
@@ -91,6 +98,7 @@ class HeldText:
         shift = self.at - CONTEXT
         self.text = self.text[shift:]
         self.at = CONTEXT
+        self._ahead += shift
         self._origin -= shift
         return shift
 
@@ -100,8 +108,8 @@ class HeldText:
         else:
             piece = self._raw[self._raw_at : raw_end]
             self._raw_at = raw_end
+        self._ahead += len(piece) - (end - self.at)
         self.at = end
-        self.taken += len(piece)
         return piece
 
     def _raw_start(self, index: int) -> int:

@@ -58,6 +58,7 @@ class Redactor:
         "_actions",
         "_end",
         "_gaps",
+        "_growth",
         "_held",
         "_keep",
         "_mode",
@@ -66,7 +67,6 @@ class Redactor:
         "_quick",
         "_run",
         "_seen",
-        "_sent",
         "_shown",
         "_skip",
         "_spans",
@@ -89,7 +89,7 @@ class Redactor:
         self._spans: list[Span] = []
         self._out: list[str] = []
         self._gaps: list[tuple[int, int]] = []
-        self._sent = 0
+        self._growth = 0  # characters sent less characters taken
         self._run: Run | None = None
         self._shown = False
         self._mode: Mode | None = self._program.openings.before(lead, len(lead)) if lead else None
@@ -116,8 +116,6 @@ class Redactor:
             if len(whole) - at < _SHORT and not _TRIGGER(whole, at):
                 held.text = whole
                 cut = len(whole) if whole[-1] in LOOSE else whole.rfind(" ", at) + 1 or at
-                self._sent += cut - at
-                held.taken += cut - at
                 held.at = cut
                 if cut > _PIECE >> 4:
                     self._settle()
@@ -146,9 +144,9 @@ class Redactor:
 
     def drop(self) -> None:
         """Forget what is held; offsets go on, nothing else is remembered."""
-        taken = self._held.taken + self._held.size
-        self._held = HeldText()
-        self._held.taken = taken
+        size = self._held.size
+        self._held = HeldText(taken=self._held.taken + size)
+        self._growth -= size
         self._mode = self._run = None
         self._end = self._seen = 0
         self._skip = -1
@@ -275,14 +273,14 @@ class Redactor:
         if self._shown:
             self._emit(dropped)
         elif dropped:
+            self._growth -= len(dropped)
             self._gaps.append((len(self._out), len(dropped)))
             self._out.append("")
         if done:
             self._run = None
         if self._keep and dropped:
-            last = self._spans[-1]
-            sent = self._sent if self._shown else last.end_out
-            self._spans[-1] = replace(last, end_in=held.taken, end_out=sent)
+            end_in, end_out = held.taken, held.taken + self._growth
+            self._spans[-1] = replace(self._spans[-1], end_in=end_in, end_out=end_out)
         return done
 
     def _mask(self, hit: Hit) -> None:
@@ -292,23 +290,34 @@ class Redactor:
         if action == "block":
             raise BlockedContent(hit.family)
         self._emit(held.take_before(hit.start))
-        start_in, start_out = held.taken, self._sent
+        start_in, start_out = held.taken, held.taken + self._growth
         value = held.take(hit.end)
         self._shown = action == "report"
-        if not self._shown:
+        if self._shown:
+            self._emit(value)
+        else:
+            placeholder = hit.kind.placeholder
+            self._growth += len(placeholder) - len(value)
             self._gaps.append((len(self._out), len(value)))
-        self._emit(value if self._shown else hit.kind.placeholder)
+            self._emit(placeholder)
         label = hit.kind.label
         self.counts[label] = self.counts.get(label, 0) + 1
         if self._keep:
             self._spans.append(
-                Span(hit.kind.word, label, start_in, held.taken, start_out, self._sent, hit.rule)
+                Span(
+                    kind=hit.kind.word,
+                    label=label,
+                    start_in=start_in,
+                    end_in=held.taken,
+                    start_out=start_out,
+                    end_out=held.taken + self._growth,
+                    detector=hit.rule,
+                )
             )
 
     def _emit(self, piece: str) -> None:
         if piece:
             self._out.append(piece)
-            self._sent += len(piece)
 
     def _settle(self) -> None:
         """Shorten the buffer, and see whether the short way is open for the next piece."""
