@@ -142,6 +142,18 @@ def test_every_request_has_an_id_of_its_own_and_never_the_callers() -> None:
     run(body())
 
 
+def test_ids_never_repeat_however_many_are_minted() -> None:
+    async def body() -> None:
+        world = ChatWorld()
+        ids = set()
+        for _ in range(600):
+            exchange = await world.client.request("GET", "/nowhere")
+            ids.add(exchange.header("x-request-id"))
+        assert len(ids) == 600
+
+    run(body())
+
+
 def test_a_bug_behind_the_boundary_is_a_500_without_its_text(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
