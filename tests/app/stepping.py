@@ -28,7 +28,7 @@ class _Stepped:
                 task.cancel()
             try:
                 value = yield future
-            except BaseException as error:
+            except BaseException as error:  # noqa: BLE001 - passed on
                 resume, value = self._coroutine.throw, error  # type: ignore[assignment]
             else:
                 resume = self._coroutine.send

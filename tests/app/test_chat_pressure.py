@@ -1,8 +1,10 @@
 """A slow client, many bytes, many requests: what the gateway holds is bounded."""
 
 import asyncio
+import threading
 import tracemalloc
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import pytest
@@ -21,10 +23,11 @@ from tests.app.chat_upstreams import (
     silent,
     texts,
 )
-from tests.app.chat_world import MASKED, OFF, PATH, ChatWorld, request, run
+from tests.app.chat_world import MASKED, OFF, ChatWorld, request, run
 from tests.app.test_chat_deadlines import SlowReader, serve
-from tests.app.test_front import JSON, KEYED, error_of
+from tests.app.test_front import error_of
 from tidegate.gateway.attempts import Bounds
+from tidegate.gateway.masking import Masking
 from tidegate.testing.asgi import WAIT_S
 
 WORD = event(delta(content="word " * 200))
@@ -154,24 +157,29 @@ def test_all_bodies_together_are_bounded_and_given_back() -> None:
     run(body())
 
 
-def test_a_large_body_is_worked_on_beside_the_loop() -> None:
+@pytest.mark.parametrize(("words", "beside"), [(1_000, False), (100_000, True)])
+def test_a_large_body_is_worked_on_beside_the_loop(
+    words: int,
+    beside: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
     async def body() -> None:
-        world = ChatWorld(primary=answers(completion("hello")), masking=MASKED, limits=[])
-        text = "word " * 100_000
-        large = request(messages=[{"role": "user", "content": text}], max_tokens=1)
-        headers = [KEYED, JSON]
-        async with world.client.exchange("POST", PATH, headers=headers, body=None) as exchange:
-            exchange.feed(large, more=False)
-            # While it is parsed, estimated and searched, the loop answers others.
-            others = 0
-            while not exchange.ended:
-                await world.post(b"{")
-                others += 1
-            assert exchange._task is not None
-        assert others > 3
-        assert len(world.providers.asked[0].body) == len(large)
+        threads: list[int] = []
 
-    run(body())
+        @dataclass(frozen=True)
+        class Traced(Masking):
+            def mask_request(self, body: Any) -> Any:
+                threads.append(threading.get_ident())
+                return super().mask_request(body)
+
+        world = ChatWorld(
+            primary=answers(completion("hello")), masking=Traced(MASKED.policy), limits=[]
+        )
+        large = request(messages=[{"role": "user", "content": "word " * words}])
+        assert (await world.post(large)).status == 200
+        assert world.providers.asked[0].body == large
+        assert [thread != threading.get_ident() for thread in threads] == [beside]
+
+    asyncio.run(body())
 
 
 def test_a_stream_with_content_in_every_read_sends_once_a_read() -> None:
@@ -188,7 +196,7 @@ def test_a_stream_with_content_in_every_read_sends_once_a_read() -> None:
         reader = SlowReader()
         reader.open.set()
         await serve(world, reader.send)
-        # A head, one message for all that had arrived, the end.
-        assert [m["type"].rpartition(".")[2] for m in reader.sent] == ["start", "body", "body"]
+        # A head, and one message for all that had arrived, which is also the end.
+        assert [m["type"].rpartition(".")[2] for m in reader.sent] == ["start", "body"]
 
     run(body())

@@ -69,6 +69,8 @@ class ResponseStage(Protocol):
     tokens_seen: int
     complete: bool
     broken: Outcome | None
+    held_bytes: int
+    """Size of a document that `finish` has to work on; 0 for a stage that works as it goes."""
 
     @property
     def found(self) -> dict[str, int]:
@@ -104,6 +106,7 @@ class ChatStream:
         "_tail_comment",
         "broken",
         "complete",
+        "held_bytes",
         "spent",
         "tokens_seen",
     )
@@ -123,6 +126,7 @@ class ChatStream:
         self._tail_comment = tail_comment
         self._opened: set[int] = set()
         self._finished: set[int] = set()
+        self.held_bytes = 0
         self.spent = Spent()
         self.tokens_seen = 0
         self.complete = False
@@ -182,9 +186,12 @@ class ChatStream:
             self.spent.meter.add(seen.text)
         if seen.content:
             self.tokens_seen += 1
-        self._opened.update(seen.open_choices)
-        self._finished.update(seen.finished)
-        out.extend(sse.encode(data, event=event.event) for data in self._filter.feed(event.data))
+        if seen.open_choices:
+            self._opened.update(seen.open_choices)
+        if seen.finished:
+            self._finished.update(seen.finished)
+        for data in self._filter.feed(event.data):
+            out.append(sse.encode(data, event=event.event))
 
     def _close(self, out: list[bytes]) -> None:
         out.extend(sse.encode(data) for data in self._filter.finish())
@@ -223,9 +230,9 @@ class ChatAnswer:
         "_body",
         "_filter",
         "_max_bytes",
-        "_size",
         "broken",
         "complete",
+        "held_bytes",
         "spent",
         "tokens_seen",
     )
@@ -236,8 +243,8 @@ class ChatAnswer:
         self._filter = answer_filter
         self._acceptable = acceptable
         self._body: list[bytes] = []
-        self._size = 0
         self._max_bytes = max_bytes
+        self.held_bytes = 0
         self.spent = Spent()
         self.tokens_seen = 0
         self.complete = False
@@ -250,8 +257,8 @@ class ChatAnswer:
 
     def feed(self, chunk: bytes) -> bytes:
         """Collects; nothing leaves before the document is whole."""
-        self._size += len(chunk)
-        if self._size > self._max_bytes:
+        self.held_bytes += len(chunk)
+        if self.held_bytes > self._max_bytes:
             self.broken = Outcome.MALFORMED
             self._body.clear()
         elif self.broken is None:

@@ -5,6 +5,7 @@ from which the tenant pays. Does not live here: which target is asked (attempts)
 (pipeline), when a reservation ends (charge).
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -25,6 +26,7 @@ from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure
 
 _POOL_GRACE_S = 0.25
+_LARGE_BYTES = 262_144
 
 OUTCOME_OF: Mapping[Failure, Outcome] = {
     Failure.UNREACHABLE: Outcome.UNREACHABLE,
@@ -115,7 +117,7 @@ class Relay:
         if self._outcome is not Outcome.OK:
             broken = UpstreamInterrupted(self._outcome.value)
             return await self._break_off(broken, Outcome.INTERRUPTED)
-        if self._call.stream:
+        if not responder.complete:
             await responder.end()
         # The client has its answer. The connection can serve another attempt once the upstream
         # has ended its framing, but nobody waits for that: the reservation ends now.
@@ -127,7 +129,7 @@ class Relay:
         while not stage.complete:
             inbox.arm(self._clocks.due_s)
             chunk = await inbox.read()
-            ready = stage.feed(chunk) if chunk else stage.finish()
+            ready = stage.feed(chunk) if chunk else await self._finish()
             self._clocks.saw(stage.tokens_seen)
             if ready:
                 inbox.disarm()
@@ -136,6 +138,12 @@ class Relay:
             if stage.broken is not None:
                 self._outcome = stage.broken
                 return
+
+    async def _finish(self) -> bytes:
+        """The end of the stage; beside the loop if it holds so much that others would notice."""
+        if self._stage.held_bytes <= _LARGE_BYTES:
+            return self._stage.finish()
+        return await asyncio.to_thread(self._stage.finish)
 
     async def _pass_on(self, ready: bytes) -> None:
         call = self._call
@@ -153,7 +161,10 @@ class Relay:
                 await call.responder.json(200, ready, headers)
                 return
             await call.responder.start_stream(headers)
-        await call.responder.chunk(ready)
+        if self._stage.complete:
+            await call.responder.end(ready)
+        else:
+            await call.responder.chunk(ready)
 
     async def _break_off(self, error: TidegateError, outcome: Outcome) -> Ended:
         call = self._call

@@ -54,6 +54,7 @@ class Scene:
         self.spent = Spent()
         self.tokens_seen = 0
         self.complete = False
+        self.held_bytes = 0
         self.broken: Outcome | None = None
         self.found = {"email": 1}
         self.charge = Charge()
@@ -148,6 +149,13 @@ def test_the_clocks_of_a_stream_go_from_attempt_to_idle_to_total() -> None:
     assert armed == ["arm 10", "arm 10", "arm 8", "arm 8", "arm 12"]
     assert scene.said[-2:] == ["send body", "let end"]
     assert scene.body == b"abc"
+
+
+def test_the_last_bytes_of_a_stream_are_its_end_in_one_message() -> None:
+    scene = Scene([Read(ready=b"a", tokens=1), Read(ready=b"b", done=True)])
+    ended(scene)
+    assert [m.get("more_body", False) for m in scene.sent[1:]] == [True, False]
+    assert scene.body == b"ab"
 
 
 def test_no_idle_clock_runs_beyond_the_total() -> None:
