@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from typing import cast
 
 from tidegate.records.reading import FoundEntry, Record
+from tidegate.records.why import why
 
 _Body = Mapping[str, object]
 
@@ -18,6 +19,7 @@ def as_json(record: Record) -> dict[str, object]:
     found: dict[str, object] = {
         "request_id": record.request_id,
         "state": _state(record),
+        "why": _MEANING.get(_state(record)) or why(_latest(record)),
         "entries": [
             {
                 "kind": e.entry.kind,
@@ -60,8 +62,8 @@ def _lines(record: Record) -> Iterator[str]:
             how.append(f"{body['duration_ms']} ms")
     yield f"request    {record.request_id}"
     yield f"outcome    {', '.join(how)}"
-    if state in _MEANING:
-        yield f"           {_MEANING[state]}"
+    if sentence := _MEANING.get(state) or why(body):
+        yield f"           {sentence}"
     yield from _who(body)
     yield from _moments(record)
     yield ""

@@ -112,6 +112,18 @@ def test_a_request_that_was_cut_before_any_answer_shows_no_status() -> None:
     assert "outcome    chat, cancelled\n" in text
 
 
+def test_the_reason_stands_under_the_outcome_in_words() -> None:
+    made = trail()
+    made.step("limits", "deny", limit="tpm", cap=10, requested=11)
+    made.finish("gateway.request_exceeds_limit", 413)
+    record = Record(ID, (entry("end", made.snapshot().body(b"k")),), None)
+    sentence = (
+        "It asks for 11 of limit tpm, which never allows more than 10: waiting does not help."
+    )
+    assert f"request_exceeds_limit, HTTP 413\n           {sentence}\n" in as_text(record)
+    assert as_json(record)["why"] == sentence
+
+
 def test_names_cannot_send_control_codes_to_a_terminal() -> None:
     body = {**ended(), "principal": "a\x1b]0;x\x07\u202eb\n", "roles": []}
     text = as_text(Record(ID, (entry("end", body),), None))
@@ -125,6 +137,7 @@ def test_json_holds_every_entry_as_it_was_written() -> None:
     assert as_json(Record(ID, (intent, end), still_open)) == {
         "request_id": ID,
         "state": "ended",
+        "why": "",
         "entries": [
             {
                 "kind": found.entry.kind,

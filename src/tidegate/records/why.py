@@ -1,0 +1,186 @@
+"""Why did this request end as it did, in one sentence?
+
+Read off the word for its end and the step that decided. Lives here: the sentences. Does not live
+here: what a step holds (entries), the rest of the page (explain).
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+from typing import cast
+
+from tidegate import errors
+
+Step = Mapping[str, object]
+Steps = Sequence[Step]
+
+_ASKED = ("tool", "resource", "prompt")
+
+
+def why(body: Mapping[str, object]) -> str:
+    """The sentence for the body of an end; "" where nothing happened that needs one.
+
+    Total: a step that says less than expected makes a sentence that says less.
+    """
+    outcome = str(body.get("outcome", ""))
+    steps = cast("Steps", body.get("steps", ()))
+    tell = _TOLD.get(outcome)
+    return tell(steps) if tell is not None else _constants().get(outcome, "")
+
+
+def _constants() -> dict[str, str]:
+    """What the client was told, for codes whose sentence is always the same."""
+    found: dict[str, str] = {}
+    for name in errors.__all__:
+        kind: object = getattr(errors, name)
+        if (
+            isinstance(kind, type)
+            and issubclass(kind, errors.TidegateError)
+            and "public_message" in vars(kind)
+        ):
+            # 408 and 421 share the code of the plain invalid request, which stands first.
+            found.setdefault(kind.code, kind.public_message)
+    return found | {errors.InvalidRequest.code: errors.InvalidRequest.public_message}
+
+
+def _answered(steps: Steps) -> str:
+    attempts = _stage(steps, "attempt")
+    if len(attempts) < 2 or attempts[-1].get("verdict") != "ok":
+        return ""
+    return f"{_value(attempts[-1], 'provider')} answered after {_each(attempts[:-1])}."
+
+
+def _rate_limited(steps: Steps) -> str:
+    step = _refusing_limit(steps)
+    if step is None:
+        return "A limit was full."
+    used = f"{_value(step, 'used')} of {_value(step, 'cap')} used, "
+    asked = f"{_value(step, 'requested')} more asked for"
+    values = _values(step)
+    text = f"Limit {_value(step, 'limit')} was full: {used if 'used' in values else ''}{asked}."
+    if "retry_after_s" in values:
+        text += f" There is room again after {values['retry_after_s']} s."
+    return text
+
+
+def _never_fits(steps: Steps) -> str:
+    step = _refusing_limit(steps)
+    if step is None:
+        return "It asks for more than a limit ever allows."
+    return (
+        f"It asks for {_value(step, 'requested')} of limit {_value(step, 'limit')},"
+        f" which never allows more than {_value(step, 'cap')}: waiting does not help."
+    )
+
+
+def _blocked(steps: Steps) -> str:
+    found = [step for step in steps if step.get("verdict") == "block"]
+    who = f"Detector {_value(found[-1], 'detector')}" if found else "A detector"
+    place = "answer" if _stage(steps, "attempt") else "request"
+    return f"{who} blocks what it found in the {place}."
+
+
+def _all_failed(steps: Steps) -> str:
+    attempts = _stage(steps, "attempt")
+    if not attempts:
+        return "No target could be asked: all of them rest after failures."
+    return f"No target could serve it: {_each(attempts)}."
+
+
+def _provider(did: str) -> Callable[[Steps], str]:
+    def tell(steps: Steps) -> str:
+        attempts = _stage(steps, "attempt")
+        who = _value(attempts[-1], "provider") if attempts else "The provider"
+        return f"{who}{_status(attempts[-1]) if attempts else ''} {did}."
+
+    return tell
+
+
+def _denied(steps: Steps) -> str:
+    step = _denial(steps)
+    return f"Rule {step.get('rule')} denies {_thing(step)}."
+
+
+def _no_rule(steps: Steps) -> str:
+    return f"No rule allows {_thing(_denial(steps))}, and what nothing allows is denied."
+
+
+def _server_failed(steps: Steps) -> str:
+    upstream = _stage(steps, "upstream")
+    reason = f" ({_value(upstream[-1], 'reason')})" if upstream else ""
+    return f"The MCP server gave no usable answer{reason}."
+
+
+def _always(sentence: str) -> Callable[[Steps], str]:
+    return lambda _steps: sentence
+
+
+_TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
+    {
+        "ok": _answered,
+        "cancelled": _always("The client left before its answer was complete."),
+        "denied": _denied,
+        "no_rule": _no_rule,
+        "nothing_allowed": _always("No rule allows this principal anything of that kind."),
+        "odd_name": _always("The name has characters that no name of a tool may have."),
+        "unknown_method": _always("The method is not one that may pass."),
+        "invalid_params": _always("The parameters do not say what is asked for."),
+        "unknown_task": _always("The task was not begun by this principal."),
+        "gateway.rate_limited": _rate_limited,
+        "gateway.request_exceeds_limit": _never_fits,
+        "gateway.content_blocked": _blocked,
+        "gateway.all_providers_failed": _all_failed,
+        "gateway.upstream_rejected_request": _provider(
+            "refused the request as invalid, and another would do the same"
+        ),
+        "gateway.upstream_credential": _provider("refused the gateway's own credential"),
+        "gateway.upstream_interrupted": _provider("broke off after the answer had begun to leave"),
+        "gateway.upstream_failed": _server_failed,
+    }
+)
+
+
+def _stage(steps: Steps, stage: str) -> list[Step]:
+    return [step for step in steps if step.get("stage") == stage]
+
+
+def _refusing_limit(steps: Steps) -> Step | None:
+    denials = [step for step in _stage(steps, "limits") if step.get("verdict") == "deny"]
+    return denials[-1] if denials else None
+
+
+def _denial(steps: Steps) -> Step:
+    denials = [step for step in _stage(steps, "authorize") if step.get("verdict") == "deny"]
+    return denials[0] if denials else {}
+
+
+def _thing(step: Step) -> str:
+    values = _values(step)
+    for kind in _ASKED:
+        if kind in values:
+            return f"{kind} {values[kind]}"
+    return str(values.get("method", "it"))
+
+
+def _each(attempts: Steps) -> str:
+    return ", ".join(_attempt(step) for step in attempts)
+
+
+def _attempt(step: Step) -> str:
+    verdict = str(step.get("verdict")).replace("_", " ")
+    return f"{_value(step, 'provider')} {verdict}{_status(step)}"
+
+
+def _status(step: Step) -> str:
+    status = _values(step).get("status")
+    return f" (HTTP {status})" if status else ""
+
+
+def _values(step: Step) -> Mapping[str, object]:
+    return cast("Mapping[str, object]", step.get("values", {}))
+
+
+def _value(step: Step, name: str) -> object:
+    return _values(step).get(name, "?")
+
+
+__all__ = ["why"]

@@ -1,0 +1,123 @@
+"""Does the one sentence name what decided?"""
+
+import pytest
+
+from tidegate import errors
+from tidegate.policy import Principal
+from tidegate.records import Trail
+from tidegate.records.why import why
+
+ACME = Principal("acme", "acme", ("tenant",), "9f86d081")
+# An attempt: what came of it, who was asked, the status of the answer.
+DOWN, SPARE_OK = ("server_error", "first", 503), ("ok", "spare", 200)
+
+
+def told(outcome: str, *attempts: tuple[str, str, int], **step: object) -> str:
+    """The sentence for a trail of these attempts, and of `step` if there is one."""
+    trail = Trail.begin("chat", "f" * 32, ACME, "3fa41c22d0aa")
+    for verdict, provider, status in attempts:
+        trail.step("attempt", verdict, provider=provider, status=status)
+    if step:
+        names = {name: str(step.pop(name, "")) for name in ("stage", "verdict", "rule")}
+        trail.step(names["stage"], names["verdict"], names["rule"], **step)
+    trail.finish(outcome, 200)
+    return why(trail.snapshot().body(b"k"))
+
+
+def test_what_went_as_it_should_needs_no_sentence() -> None:
+    assert told("ok") == ""
+    assert told("ok", SPARE_OK) == ""
+    assert told("a word of a later release") == ""
+    assert why({}) == ""
+
+
+def test_an_answer_of_the_next_target_says_what_the_first_one_did() -> None:
+    assert told("ok", DOWN, SPARE_OK) == "spare answered after first server error (HTTP 503)."
+    timeout = ("timeout", "first", 0)
+    assert told("ok", timeout, DOWN, SPARE_OK) == (
+        "spare answered after first timeout, first server error (HTTP 503)."
+    )
+    assert told("ok", SPARE_OK, ("cancelled", "first", 0)) == ""
+
+
+def test_a_limit_is_named_with_its_numbers() -> None:
+    deny: dict[str, object] = {"stage": "limits", "verdict": "deny", "limit": "tpm"}
+    numbers = {"cap": 1000, "requested": 975}
+    assert told("gateway.rate_limited", **deny, **numbers) == (
+        "Limit tpm was full: 975 more asked for."
+    )
+    assert told("gateway.rate_limited", **deny, **numbers, used=43, retry_after_s=59.75) == (
+        "Limit tpm was full: 43 of 1000 used, 975 more asked for."
+        " There is room again after 59.75 s."
+    )
+    assert told("gateway.request_exceeds_limit", **deny, **numbers) == (
+        "It asks for 975 of limit tpm, which never allows more than 1000: waiting does not help."
+    )
+    reserved: dict[str, object] = {"stage": "limits", "verdict": "reserved"}
+    assert told("gateway.rate_limited", **reserved) == "A limit was full."
+    assert "than a limit ever allows" in told("gateway.request_exceeds_limit", **reserved)
+
+
+def test_a_block_names_its_detector_and_its_side() -> None:
+    block: dict[str, object] = {"stage": "redaction", "verdict": "block", "detector": "email"}
+    told_of = "Detector email blocks what it found in the"
+    assert told("gateway.content_blocked", **block) == f"{told_of} request."
+    assert told("gateway.content_blocked", SPARE_OK, **block) == f"{told_of} answer."
+    assert told("gateway.content_blocked") == "A detector blocks what it found in the request."
+
+
+@pytest.mark.parametrize(
+    ("outcome", "sentence"),
+    [
+        (
+            "gateway.all_providers_failed",
+            "No target could serve it: first server error (HTTP 503).",
+        ),
+        (
+            "gateway.upstream_rejected_request",
+            "first (HTTP 503) refused the request as invalid, and another would do the same.",
+        ),
+        (
+            "gateway.upstream_credential",
+            "first (HTTP 503) refused the gateway's own credential.",
+        ),
+        (
+            "gateway.upstream_interrupted",
+            "first (HTTP 503) broke off after the answer had begun to leave.",
+        ),
+    ],
+)
+def test_a_failure_names_who_failed(outcome: str, sentence: str) -> None:
+    assert told(outcome, DOWN) == sentence
+    assert told(outcome)
+    assert "first" not in told(outcome)
+
+
+def test_a_denial_names_its_rule_and_what_was_asked_for() -> None:
+    deny: dict[str, object] = {"stage": "authorize", "verdict": "deny", "method": "tools/call"}
+    assert told("denied", **deny, rule="mcp.rules[0]", tool="admin_reset") == (
+        "Rule mcp.rules[0] denies tool admin_reset."
+    )
+    assert told("no_rule", **deny, rule="default", prompt="greet") == (
+        "No rule allows prompt greet, and what nothing allows is denied."
+    )
+    assert told("denied", **deny, rule="mcp.rules[0]") == "Rule mcp.rules[0] denies tools/call."
+    assert told("no_rule") == "No rule allows it, and what nothing allows is denied."
+
+
+def test_a_tool_server_that_failed_says_how() -> None:
+    failed: dict[str, object] = {"stage": "upstream", "verdict": "failed", "reason": "timeout"}
+    assert told("gateway.upstream_failed", **failed) == (
+        "The MCP server gave no usable answer (timeout)."
+    )
+    assert told("gateway.upstream_failed") == "The MCP server gave no usable answer."
+
+
+def test_every_code_of_a_client_has_a_sentence() -> None:
+    for name in errors.__all__:
+        kind = getattr(errors, name)
+        if isinstance(kind, type):
+            assert told(kind.code).endswith("."), name
+    assert told("gateway.invalid_request") == errors.InvalidRequest.public_message
+    words = ["cancelled", "unknown_method", "invalid_params", "unknown_task", "odd_name"]
+    assert all(told(word).endswith(".") for word in [*words, "nothing_allowed"])
