@@ -1,5 +1,6 @@
 """What does a request get that a gateway must not serve, on the wire of a real process?"""
 
+import asyncio
 import gzip
 import json
 from collections.abc import Iterator
@@ -7,7 +8,6 @@ from collections.abc import Iterator
 import pytest
 
 from tests.acceptance.conftest import Scene
-from tests.acceptance.processes import HOST
 from tests.acceptance.worlds import (
     CHAT,
     JSON,
@@ -19,7 +19,7 @@ from tests.acceptance.worlds import (
     headers,
     request_id,
 )
-from tidegate.testing.sockets import Answer, RawClient, request_bytes
+from tidegate.testing.sockets import Answer, request_bytes
 
 CAPS = {
     "header_bytes": 4096,
@@ -218,13 +218,18 @@ def test_the_second_listener_answers_its_three_paths_only(scene: Scene) -> None:
 
 def test_half_a_head_and_half_a_body_are_cut_by_their_timers(scene: Scene) -> None:
     whole = request_bytes("POST", CHAT, headers=headers(), body=chat_body())
-    for half in (whole[:20], whole[:-5]):
-        answer = raw(scene, half)
-        assert answer.header("connection") == "close"
-        assert (answer.status, code(answer)) == (408, "gateway.invalid_request")
 
-    async def silent() -> bytes:
-        async with await RawClient.connect(HOST, scene.gateway.port) as client:
+    async def cut(data: bytes) -> bytes:
+        async with await scene.gateway.client() as client:
+            await client.send(data)
             return await client.rest()
 
-    assert scene.run(silent()) == b""
+    async def body() -> None:
+        silent, *halves = await asyncio.gather(cut(b""), cut(whole[:20]), cut(whole[:-5]))
+        assert silent == b""
+        for answer in halves:
+            assert answer.startswith(b"HTTP/1.1 408 ")
+            assert b'"code":"gateway.invalid_request"' in answer
+            assert b"connection: close\r\n" in answer
+
+    scene.run(body())

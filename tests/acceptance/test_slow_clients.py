@@ -110,7 +110,7 @@ def test_a_reader_that_stops_costs_no_memory_and_is_cut_in_the_end(tmp_path: Pat
     async def body() -> None:
         floods = Floods()
         async with ScriptedUpstream(floods) as server:
-            caps = {"write_stall_s": 3.0}
+            caps = {"write_stall_s": 2.0}
             tree = configuration(server.url, server={"port": 0, "admin": {"port": 0}, "caps": caps})
             write(tmp_path, tree)
             async with serving(tmp_path) as gateway:

@@ -14,8 +14,6 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import yaml
-
 from tests.acceptance.processes import Running
 from tidegate import sse
 from tidegate.records import as_text, find
@@ -72,7 +70,7 @@ def configuration(upstream: str, **parts: Any) -> dict[str, Any]:
 def write(folder: Path, tree: Mapping[str, Any]) -> Path:
     """The configuration where `serve` finds it; replaced whole, as an editor does."""
     path, new = folder / "tidegate.yaml", folder / "tidegate.yaml.new"
-    new.write_text(yaml.safe_dump(dict(tree)))
+    new.write_text(json.dumps(tree, indent=1))  # which is YAML, too
     new.replace(path)
     return path
 
@@ -124,9 +122,10 @@ class Upstream:
     """What each model and tool does. `release` lets those that wait go on.
 
     Models: `quick` answers; `held` begins and waits; `stuck` begins and never ends; `silent`
-    never answers; `cut` breaks off in the middle of its text; a number is a status. Tools: `hang`
-    never answers, others do. `begun` counts the requests of each model or tool. `says` is what
-    models and tools say, `error` what stands in the body and in a header of an error.
+    never answers; `cut` breaks off in the middle of its text; `flaky` fails the first time; a
+    number is a status. Tools: `hang` never answers, others do. `begun` counts the requests of each
+    model or tool. `says` is what models and tools say, `error` what stands in the body and in a
+    header of an error.
     """
 
     says: str = "Hello from the model."
@@ -148,7 +147,9 @@ class Upstream:
     async def _chat(self, exchange: UpstreamExchange, body: dict[str, Any]) -> None:
         model, stream = str(body.get("model", "quick")), body.get("stream") is True
         self.begun[model] += 1
-        if model.isdigit():
+        if model == "flaky" and self.begun[model] == 1:
+            await exchange.send(answer_bytes(500))
+        elif model.isdigit():
             error = {"error": {"message": self.error, "type": "x", "code": None}}
             headers = [("X-Served-By", self.error)] if self.error.isascii() else []
             answer = json_answer(int(model), json.dumps(error).encode(), *headers)
