@@ -190,6 +190,7 @@ class ChatWorld:
         assert self.gate.held_bytes == 0
         assert self.front.in_flight == 0
         assert self.providers.running == []
+        assert not self.attempts._live
         assert len(self.records.ends) == len(self.records.begun) == ends
 
     def state(self, provider: str = "primary") -> State:

@@ -28,6 +28,7 @@ from tests.app.chat_upstreams import (
 from tests.app.chat_world import ChatWorld, request, run
 from tests.app.test_chat_bodies import world_of
 from tests.app.test_front import error_of
+from tidegate.gateway.attempts import Bounds
 from tidegate.routing.plan import Deadlines
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.clock import ManualClock
@@ -257,9 +258,13 @@ def test_an_error_body_that_does_not_come_is_not_waited_for_long() -> None:
             asked.head(429, "application/json", retry_after="7")
             await asked.gone.wait()
 
-        world = ChatWorld(primary=never, backup=answers(completion("hello")), deadlines=SHORT)
+        patient = Deadlines(first_token_s=4 * WAIT_S, total_s=8 * WAIT_S)
+        bounds = Bounds(1 << 20, 1 << 16, error_body_s=SHORT_S)
+        backup = answers(completion("hello"))
+        world = ChatWorld(primary=never, backup=backup, deadlines=patient, bounds=bounds)
         exchange = await world.post()
         assert exchange.header("x-tidegate-attempts") == "primary:rate_limited,backup:ok"
+        assert world.providers.asked[0].gone.is_set()
         again = await world.post()
         assert again.header("x-tidegate-attempts") == "primary:cooling,backup:ok"
 

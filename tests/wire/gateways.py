@@ -70,7 +70,7 @@ def config_text(
                 "name": "default",
                 "candidates": [{"provider": "primary"}, {"provider": "backup"}],
                 "cooling": {"on_429_s": 0.0},
-                "deadlines": {"first_token_s": 2.0, "idle_s": 2.0},
+                "deadlines": {"first_token_s": 10.0, "idle_s": 20.0},
             }
         ],
         "mcp": {

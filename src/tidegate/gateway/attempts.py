@@ -23,15 +23,18 @@ from tidegate.transport.upstream import Failure, Transport, UpstreamRequest
 logger = logging.getLogger(__name__)
 
 _ERROR_BODY_BYTES = 65_536
-_ERROR_BODY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Sizes of what an upstream may send, in bytes."""
+    """What an upstream may send, in bytes, and how long the body of an error may take.
+
+    The status of an error has come and decides: its body only refines the decision.
+    """
 
     event_bytes: int
     before_commit_bytes: int
+    error_body_s: float = 1.0
 
 
 class Attempts:
@@ -122,7 +125,8 @@ class Attempts:
                 inbox.arm(step.deadline_s)
                 status, headers = await inbox.head()
                 if status != 200:
-                    inbox.arm(min(step.deadline_s, self._clock.monotonic_s() + _ERROR_BODY_S))
+                    due_s = self._clock.monotonic_s() + self._bounds.error_body_s
+                    inbox.arm(min(step.deadline_s, due_s))
                     body = await _bounded(inbox, _ERROR_BODY_BYTES)
                     wish_s = retry_after_s(headers, self._clock.now_s())
                     return Ended(classify(status, headers, body), status, wish_s)
