@@ -83,8 +83,11 @@ def _route_masking(route: Route) -> Masking:
 
 
 def _masking(section: Redaction) -> Masking:
+    policy = values.redaction_policy(section)
+    # Compiled here, so that a policy that cannot be fails the reload and not a request.
+    policy.redact("")
     return Masking(
-        policy=values.redaction_policy(section),
+        policy=policy,
         request=section.request,
         response=section.response,
         tool_arguments=section.tool_arguments,
