@@ -232,3 +232,32 @@ def test_closing_cancels_what_still_runs_and_says_so_if_nothing_was_sent(run: Ru
                     assert not rest.endswith(b"0\r\n\r\n")
 
     run(body())
+
+
+@pytest.mark.parametrize(
+    "late",
+    [request_bytes("GET", "/2"), b"\0garbage\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 40_000],
+    ids=["a whole request", "no request", "a head without bounds"],
+)
+def test_what_comes_after_a_request_does_not_cut_its_answer(run: Run, late: bytes) -> None:
+    async def body() -> None:
+        began, go = asyncio.Event(), asyncio.Event()
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            began.set()
+            await go.wait()
+            await answer(send, b"whole")
+
+        async with (
+            listening(app, header_timeout_s=SOON_S) as scene,
+            await scene.client() as client,
+        ):
+            await client.send(request_bytes("GET", "/1"))
+            await began.wait()
+            await client.send(late)
+            # The time of a head is over for a connection that came later.
+            assert await scene.raw(b"") == b""
+            go.set()
+            assert (await client.answer()).body == b"whole"
+
+    run(body())

@@ -357,6 +357,8 @@ class Connection(HttpToolsProtocol):
         exchange = self.exchange
         if self.transport.is_closing():
             return
+        if self._deaf and exchange is not None and not exchange.complete:
+            return  # what came after a request must not cut the answer to it, which ends us
         if self._deaf or (exchange is not None and exchange.complete and not self._in_head):
             self.transport.close()
         elif self._in_head:
