@@ -295,12 +295,15 @@ def _has_disguise(params: Tree) -> bool:
 
 
 def _is_disguise(member: str) -> bool:
-    if member in RESERVED:
+    # What ends as ASCII was never longer. The bound keeps this cheap: normalizing sorts runs of
+    # combining marks by insertion.
+    if member in RESERVED or len(member) > _LONGEST:
         return False
     return unicodedata.normalize("NFKC", member).casefold() in _FOLDED
 
 
 _FOLDED: Final = frozenset(member.casefold() for member in RESERVED)
+_LONGEST: Final = max(map(len, RESERVED))
 
 __all__ = [
     "RESERVED",

@@ -130,6 +130,14 @@ def test_a_reserved_member_in_disguise_is_refused(
     assert refused is (other != name)
 
 
+def test_a_member_as_large_as_a_body_costs_no_more_than_reading_it() -> None:
+    # Unicode sorts combining marks by insertion: for a million of them that takes hours.
+    member = "n" + "\u0315" * 500_000 + "\u0300" * 500_000
+    for params in ({member: 1}, {"_meta": {member: 1}}, {"ref": {member: 1}}):
+        message = {"jsonrpc": "2.0", "id": 1, "method": "ping", "params": params}
+        assert isinstance(classify(message), Request)
+
+
 def test_arguments_may_have_any_member() -> None:
     params = {"name": "x", "arguments": {"Name": 1, "URI": 2, "name": 3}}
     assert isinstance(classify({**CALL, "params": params}), Request)
