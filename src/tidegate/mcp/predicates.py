@@ -15,6 +15,8 @@ from typing import Final
 from tidegate.mcp.patterns import MAX_VALUE_CHARS, UnsafePattern, compile_pattern, fold
 
 _MAX_CHOICES: Final = 1000
+_MAX_MEMBERS: Final = 1000
+_MAX_MEMBER_CHARS: Final = 16_384
 _CONDITION: Final = re.compile(
     r"\s*([A-Za-z_][A-Za-z0-9_-]*(?:\.[A-Za-z_][A-Za-z0-9_-]*)*)\s*"
     r"(<=|>=|==|!=|<|>|(?<=\s)(?:in|startswith|matches)\b)\s*(.*?)\s*",
@@ -83,10 +85,15 @@ def compile_condition(text: str) -> Condition:
 
 
 def _look_up(arguments: Mapping[str, object], path: str) -> object:
-    """The value at `path`; ABSENT also when a second member folds to the same name."""
+    """The value at `path`; ABSENT also when a second member folds to the same name.
+
+    So is it among more names than any tool has: nobody compares a whole body of them.
+    """
     node: object = arguments
     for step in path.split("."):
         if not isinstance(node, Mapping) or step not in node:
+            return _Absent.ABSENT
+        if len(node) > _MAX_MEMBERS or sum(map(len, node)) > _MAX_MEMBER_CHARS:
             return _Absent.ABSENT
         folded = fold(step)
         if sum(1 for member in node if fold(member) == folded) > 1:

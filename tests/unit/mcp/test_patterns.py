@@ -1,6 +1,7 @@
 """Do globs, foldings, URIs and regular expressions mean one thing each?"""
 
 import re
+import unicodedata
 from itertools import product
 
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import strategies as st
 from tidegate.mcp.patterns import (
     UnsafePattern,
     canonical_uri,
+    compatible,
     compile_pattern,
     fold,
     glob,
@@ -96,6 +98,22 @@ def test_folding_twice_changes_nothing(text: str) -> None:
     once = fold(text)
     assert fold(once) == once
     assert not any(map(is_invisible, once))
+
+
+def test_a_text_of_combining_marks_is_folded_in_linear_time() -> None:
+    # Unicode sorts combining marks by insertion: for all of these that would take an hour.
+    for marks in ("\u0315\u0300", "\u0315\uff9e", "\u0315\u0f73"):
+        assert len(fold("a" + marks * 200_000)) < 100
+
+
+@given(st.text(alphabet="a\u00e9\u0300\u0315\u0f73\uff9e\u0344\u1100\u1161\u11a8", min_size=40))
+def test_long_runs_of_marks_are_folded_once_and_for_all(text: str) -> None:
+    assert fold(fold(text)) == fold(text)
+
+
+@given(st.text(max_size=60))
+def test_ordinary_text_is_normalized_as_the_standard_says(text: str) -> None:
+    assert compatible(text) == unicodedata.normalize("NFKC", text)
 
 
 @pytest.mark.parametrize(

@@ -117,9 +117,12 @@ def test_a_deny_sees_through_spelling_and_an_allow_does_not(text: str, value: st
         {"x": 1, "X": 900},
         {"x": 1, "\uff58": 900},
         {"x": 1, " x": 900},
+        {"x": 1, **{f"y{number}": 1 for number in range(1000)}},
+        {"x": 1, "y" * 16_384: 1},
+        {"x": 1, "\u0315\u0300" * 2_000_000: 1},
     ],
 )
-def test_a_missing_or_doubled_operand_is_unknown(arguments: dict[str, object]) -> None:
+def test_a_missing_doubled_or_crowded_operand_is_unknown(arguments: dict[str, object]) -> None:
     condition = compile_condition("x <= 500")
     assert not condition.allows(arguments)
     assert condition.denies(arguments)
