@@ -122,6 +122,7 @@ def _route(config: Config, route: Route) -> RouteValue:
             stream_total_s=times.stream_total_s,
         ),
         attempts=route.attempts,
+        default_output_tokens=route.default_output_tokens,
         cooling=Cooling(on_429_s=route.cooling.on_429_s, max_s=route.cooling.max_s),
         breaker=_breaker(route.breaker),
         failover_on_credential_error=route.failover_on_credential_error,

@@ -121,7 +121,12 @@ class Chat:
                 raise policy.routes.refusal(request.model, principal)
             trail.step("route", "match", rule=route.name)
             account.route = route.name
-            estimate = await _beside_the_loop(len(body.raw), estimate_request, request.document)
+            estimate = await _beside_the_loop(
+                len(body.raw),
+                estimate_request,
+                request.document,
+                default_output_tokens=route.default_output_tokens,
+            )
             deadlines = route.deadlines
             total_s = deadlines.stream_total_s if request.stream else deadlines.total_s
             async with self._charging.reserved(

@@ -72,8 +72,9 @@ class Route:
     """What the operator said about one group of models.
 
     `model`, `tenants` and `roles` are globs (`*`, `?`, `[...]`, case matters). `targets` are in
-    order of preference. `attempts` bounds the calls made for one request. `redaction` holds
-    overrides that this package does not read.
+    order of preference. `attempts` bounds the calls made for one request, and
+    `default_output_tokens` is reserved for the answer to one that names no maximum. `redaction`
+    holds overrides that this package does not read.
     """
 
     name: str
@@ -84,6 +85,7 @@ class Route:
     strategy: Strategy = "priority"
     deadlines: Deadlines = field(default_factory=Deadlines)
     attempts: int = 3
+    default_output_tokens: int = 1024
     cooling: Cooling = field(default_factory=Cooling)
     breaker: BreakerSettings = field(default_factory=BreakerSettings)
     failover_on_credential_error: bool = False

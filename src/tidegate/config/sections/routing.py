@@ -126,6 +126,12 @@ class Route(Section):
     )
     deadlines: Deadlines = Field(default_factory=Deadlines, description="Time bounds.")
     attempts: int = Field(default=3, ge=1, le=20, description="Most attempts for one request.")
+    default_output_tokens: int = Field(
+        default=1024,
+        ge=1,
+        le=10_000_000,
+        description="Reserved for the answer to a request that names no maximum.",
+    )
     cooling: Cooling = Field(default_factory=Cooling, description="Rest after 429.")
     breaker: Breaker = Field(default_factory=Breaker, description="Rest after failures.")
     failover_on_credential_error: bool = Field(
