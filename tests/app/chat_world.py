@@ -31,6 +31,7 @@ from tidegate.routing.breaker import BreakerSettings, State
 from tidegate.routing.plan import Cooling, Deadlines, Route, RouteTable, Target
 from tidegate.routing.targets import Targets
 from tidegate.testing.asgi import WAIT_S, ASGIClient, ASGIExchange
+from tidegate.transport.inbox import Inboxes
 from tidegate.transport.upstream import Transport
 
 PATH = "/v1/chat/completions"
@@ -132,8 +133,13 @@ class ChatWorld:
             },
             masking={"default": masking},
         )
+        self.inboxes = Inboxes(self.clock)
         self.attempts = Attempts(
-            self.transport, self.clock, bounds or Bounds(1 << 23, 1 << 16), self.metrics
+            self.transport,
+            self.inboxes,
+            self.clock,
+            bounds or Bounds(1 << 23, 1 << 16),
+            self.metrics,
         )
         self.chat = Chat(
             policy=lambda: self.policy,
@@ -190,7 +196,7 @@ class ChatWorld:
         assert self.gate.held_bytes == 0
         assert self.front.in_flight == 0
         assert self.providers.running == []
-        assert not self.attempts._live
+        assert len(self.inboxes) == 0
         assert len(self.records.ends) == len(self.records.begun) == ends
 
     def state(self, provider: str = "primary") -> State:

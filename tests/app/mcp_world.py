@@ -30,6 +30,7 @@ from tidegate.policy import Principal
 from tidegate.records.entries import Trail
 from tidegate.redaction import RedactionPolicy
 from tidegate.testing.asgi import WAIT_S, ASGIClient, ASGIExchange
+from tidegate.transport.inbox import Inboxes
 from tidegate.transport.upstream import Failure, ResponseSink, UpstreamRequest
 
 CREDENTIAL = "-".join(("service", "credential", "of", "the", "gateway"))
@@ -238,8 +239,9 @@ class World:
             limits=LimitTable(tuple(limits)),
             **settings,
         )
+        self.inboxes = Inboxes(self.clock)
         self.upstream = ToolUpstream(
-            self.transport, self.clock, max_answer_bytes=max_answer_bytes, times=times
+            self.transport, self.inboxes, self.clock, max_answer_bytes=max_answer_bytes, times=times
         )
         self.traffic = ToolTraffic(
             policy=lambda: self.policy,

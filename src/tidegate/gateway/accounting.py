@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from types import TracebackType
 
 from tidegate.clock import Clock
-from tidegate.errors import RateLimited, RequestExceedsLimit, TidegateError
+from tidegate.errors import ContentBlocked, RateLimited, RequestExceedsLimit, TidegateError
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
 from tidegate.limits.ledger import Need
@@ -101,13 +101,32 @@ class Account:
             seconds=self._accounting.clock.monotonic_s() - self._started_s,
         )
 
+    def _note_limit(
+        self,
+        error: RateLimited | RequestExceedsLimit,
+        *,
+        used: int | None = None,
+        retry_after_s: float | None = None,
+    ) -> None:
+        self._trail.step(
+            "limits",
+            "deny",
+            limit=error.limit,
+            cap=error.cap,
+            requested=error.requested,
+            used=used,
+            retry_after_s=retry_after_s,
+        )
+        tenant = self._trail.principal.tenant
+        self._accounting.metrics.limit_rejected(tenant=tenant, limit=error.limit)
+
     def _note_refusal(self, error: TidegateError) -> None:
-        if isinstance(error, RateLimited | RequestExceedsLimit):
-            self._trail.step(
-                "limits", "deny", limit=error.limit, cap=error.cap, requested=error.requested
-            )
-            tenant = self._trail.principal.tenant
-            self._accounting.metrics.limit_rejected(tenant=tenant, limit=error.limit)
+        if isinstance(error, RateLimited):
+            self._note_limit(error, used=error.used, retry_after_s=error.retry_after_s)
+        elif isinstance(error, RequestExceedsLimit):
+            self._note_limit(error)
+        elif isinstance(error, ContentBlocked):
+            self._trail.step("redaction", "block", detector=error.kind)
         logger.log(
             logging.WARNING if error.status >= 500 else logging.INFO,
             "request_refused",

@@ -30,6 +30,7 @@ from tidegate.limits.ledger import Ledger
 from tidegate.records.store import Recorder
 from tidegate.routing.targets import Targets
 from tidegate.transport.aiohttp_client import AiohttpTransport
+from tidegate.transport.inbox import Inboxes
 
 logger = logging.getLogger(__name__)
 
@@ -63,9 +64,10 @@ class Gateway:
         self.metrics = Metrics()
         self._accounting = Accounting(self._recorder, self.metrics, self._clock)
         bounds = Bounds(caps.upstream_event_bytes, caps.before_commit_bytes)
-        self._attempts = Attempts(self._transport, self._clock, bounds, self.metrics)
+        self._inboxes = Inboxes(self._clock)
+        self._attempts = Attempts(self._transport, self._inboxes, self._clock, bounds, self.metrics)
         self._tool_upstream = ToolUpstream(
-            self._transport, self._clock, max_answer_bytes=caps.upstream_event_bytes
+            self._transport, self._inboxes, self._clock, max_answer_bytes=caps.upstream_event_bytes
         )
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(BodyReader(gate, max_bytes=caps.llm_body_bytes))
@@ -116,7 +118,7 @@ class Gateway:
 
     def cut(self) -> None:
         """The drain limit is reached: end every answer that still runs, honestly."""
-        self._attempts.cut()
+        self._inboxes.cut()
 
     @property
     def in_flight(self) -> int:

@@ -17,8 +17,8 @@ from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay, attempts_
 from tidegate.providers.openai import chat_request
 from tidegate.routing.failover import Try
 from tidegate.routing.outcome import Outcome, classify, retry_after_s
-from tidegate.transport.inbox import AttemptFailed, Inbox
-from tidegate.transport.upstream import Failure, Transport, UpstreamRequest
+from tidegate.transport.inbox import AttemptFailed, Inbox, Inboxes
+from tidegate.transport.upstream import Transport, UpstreamRequest
 
 logger = logging.getLogger(__name__)
 
@@ -38,27 +38,21 @@ class Bounds:
 
 
 class Attempts:
-    """Carries calls over one transport. Knows what runs only in order to be able to cut it."""
+    """Carries calls over one transport. Stateless but for what it was built with."""
 
     def __init__(
         self,
         transport: Transport,
+        inboxes: Inboxes,
         clock: Clock,
         bounds: Bounds,
         metrics: Metrics,
     ) -> None:
         self._transport = transport
+        self._inboxes = inboxes
         self._clock = clock
         self._metrics = metrics
         self._bounds = bounds
-        self._live: set[Inbox] = set()
-        self._closed = False
-
-    def cut(self) -> None:
-        """The drain limit: end every running answer as if its upstream broke; start none."""
-        self._closed = True
-        for inbox in tuple(self._live):
-            inbox.fail(Failure.RESET)
 
     async def answer(self, call: ChatCall) -> str:
         """Answer the client from the first target that can; raises what the client gets if none.
@@ -70,7 +64,7 @@ class Attempts:
         failover = call.failover
         step = failover.start(self._clock.monotonic_s())
         while isinstance(step, Try):
-            if self._closed:
+            if self._inboxes.is_cut:
                 failover.cancelled(self._clock.monotonic_s())
                 raise Overloaded("draining")
             try:
@@ -78,7 +72,7 @@ class Attempts:
             except BaseException as error:
                 self._give_back(call, step, error)
                 raise
-            if self._closed and not call.responder.started:
+            if self._inboxes.is_cut and not call.responder.started:
                 # Our own cut is no fault of the target.
                 draining = Overloaded("draining")
                 self._give_back(call, step, draining)
@@ -96,7 +90,7 @@ class Attempts:
         """The attempt ended by no fault of its target: the client left, or we failed."""
         outcome = outcome_of(error)
         call.failover.finished(outcome, self._clock.monotonic_s())
-        self._note(call, step, Ended(outcome))
+        self._note(call, step, Ended(outcome, call.upstream_status))
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
         provider = step.target.provider
@@ -114,8 +108,8 @@ class Attempts:
             )
 
     async def _attempt(self, step: Try, call: ChatCall) -> Ended:
-        with Inbox(self._clock) as inbox:
-            self._live.add(inbox)
+        call.upstream_status = 0
+        with self._inboxes.new() as inbox:
             try:
                 inbox.start(
                     self._transport,
@@ -124,6 +118,7 @@ class Attempts:
                 )
                 inbox.arm(step.deadline_s)
                 status, headers = await inbox.head()
+                call.upstream_status = status
                 if status != 200:
                     due_s = self._clock.monotonic_s() + self._bounds.error_body_s
                     inbox.arm(min(step.deadline_s, due_s))
@@ -134,8 +129,6 @@ class Attempts:
                 return await Relay(call, step, inbox, stage, self._clock, self._metrics).run()
             except AttemptFailed as failed:
                 return Ended(OUTCOME_OF[failed.failure])
-            finally:
-                self._live.discard(inbox)
 
     def _request(self, step: Try, call: ChatCall) -> UpstreamRequest:
         made = chat_request(

@@ -53,6 +53,8 @@ class ChatCall:
     charge: Charge
     trail: Trail
     responder: Responder
+    upstream_status: int = 0
+    """Of the attempt under way; 0 before its head has come."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,6 +170,8 @@ class Relay:
 
     async def _break_off(self, error: TidegateError, outcome: Outcome) -> Ended:
         call = self._call
+        if isinstance(error, ContentBlocked):
+            call.trail.step("redaction", "block", detector=error.kind)
         call.trail.step("cut", "error_event", code=error.code)
         await call.responder.end(self._stage.fail(error, call.responder.request_id))
         return Ended(outcome, 200, code=error.code)

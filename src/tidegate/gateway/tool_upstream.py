@@ -15,7 +15,7 @@ from typing import Final, Self
 from tidegate.clock import Clock
 from tidegate.mcp.answers import Incoming
 from tidegate.mcp.http_upstream import AnswerReader, AnswerTooLarge, Outgoing
-from tidegate.transport.inbox import AttemptFailed, Inbox
+from tidegate.transport.inbox import AttemptFailed, Inbox, Inboxes
 from tidegate.transport.upstream import Transport, UpstreamRequest
 
 logger = logging.getLogger(__name__)
@@ -49,6 +49,7 @@ class ToolUpstream:
     def __init__(
         self,
         transport: Transport,
+        inboxes: Inboxes,
         clock: Clock,
         *,
         max_answer_bytes: int = 8_388_608,
@@ -56,6 +57,7 @@ class ToolUpstream:
     ) -> None:
         self.times = times or ToolTimes()
         self._transport = transport
+        self._inboxes = inboxes
         self.clock = clock
         self._max = max_answer_bytes
         self._casts: set[asyncio.Task[None]] = set()
@@ -71,7 +73,13 @@ class ToolUpstream:
             method, url, message.headers, message.body, replayable=message.replayable
         )
         return Exchange(
-            self._transport, request, self.clock, self.times, self._max, endless=endless
+            self._transport,
+            request,
+            self._inboxes.new(),
+            self.clock,
+            self.times,
+            self._max,
+            endless=endless,
         )
 
     def cast(self, url: str, message: Outgoing) -> None:
@@ -118,6 +126,7 @@ class Exchange:
         self,
         transport: Transport,
         request: UpstreamRequest,
+        inbox: Inbox,
         clock: Clock,
         times: ToolTimes,
         max_bytes: int,
@@ -129,7 +138,7 @@ class Exchange:
         self._clock = clock
         self._times = times
         self._endless = endless
-        self._inbox = Inbox(clock)
+        self._inbox = inbox
         self._reader = AnswerReader(max_bytes)
         self._due_s = clock.monotonic_s() + times.total_s
         self._done = False

@@ -4,7 +4,7 @@ The words and the awaitable side. The client itself (aiohttp_client) is imported
 builds the object graph, because it is the only one who needs a socket.
 """
 
-from tidegate.transport.inbox import AttemptFailed, Inbox
+from tidegate.transport.inbox import AttemptFailed, Inbox, Inboxes
 from tidegate.transport.upstream import (
     Attempt,
     Failure,
@@ -18,6 +18,7 @@ __all__ = [
     "AttemptFailed",
     "Failure",
     "Inbox",
+    "Inboxes",
     "ResponseSink",
     "Transport",
     "UpstreamRequest",

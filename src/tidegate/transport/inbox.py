@@ -6,7 +6,7 @@ answer, which deadline applies when.
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self
 
@@ -38,6 +38,7 @@ class Inbox:
         "_bytes",
         "_chunks",
         "_clock",
+        "_closed",
         "_due_s",
         "_ended",
         "_failure",
@@ -50,8 +51,15 @@ class Inbox:
         "_waiter",
     )
 
-    def __init__(self, clock: Clock, *, high_water_bytes: int = _HIGH_WATER_BYTES) -> None:
+    def __init__(
+        self,
+        clock: Clock,
+        *,
+        high_water_bytes: int = _HIGH_WATER_BYTES,
+        closed: "Callable[[Inbox], None] | None" = None,
+    ) -> None:
         self._clock = clock
+        self._closed = closed
         self._loop = asyncio.get_running_loop()
         self._high = high_water_bytes
         self._attempt: Attempt | None = None
@@ -67,7 +75,9 @@ class Inbox:
         self._timer: asyncio.TimerHandle | None = None
 
     def start(self, transport: Transport, request: UpstreamRequest, *, connect_s: float) -> None:
-        """Begin the attempt; once per inbox."""
+        """Begin the attempt; once per inbox. One that was failed before does not begin."""
+        if self._failure is not None:
+            return
         if self._attempt is not None:
             raise RuntimeError("an inbox collects one attempt")
         self._attempt = transport.start(request, self, connect_s=connect_s)
@@ -125,6 +135,8 @@ class Inbox:
             return
         self._leaving = True
         self._forget()
+        if self._closed is not None:
+            self._closed(self)
         self.arm(self._clock.monotonic_s() + within_s)
 
     def fail(self, failure: Failure) -> None:
@@ -139,6 +151,8 @@ class Inbox:
         """Abort what still runs and forget what is held; idempotent."""
         if self._leaving and not self._over:
             return
+        if self._closed is not None:
+            self._closed(self)
         self._finish()
         self._chunks.clear()
         self._bytes = 0
@@ -232,3 +246,32 @@ class Inbox:
             self._timer = self._loop.call_later(left_s, self._on_timer)
             return
         self.fail(Failure.TIMEOUT)
+
+
+class Inboxes:
+    """Makes inboxes and knows the open ones, so that a drain can end what still runs.
+
+    After `cut` every new attempt fails at once: the process is leaving.
+    """
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._open: set[Inbox] = set()
+        self.is_cut = False
+
+    def new(self) -> Inbox:
+        """An inbox, known until it is closed."""
+        inbox = Inbox(self._clock, closed=self._open.discard)
+        self._open.add(inbox)
+        if self.is_cut:
+            inbox.fail(Failure.RESET)
+        return inbox
+
+    def cut(self) -> None:
+        """End every open attempt as if its upstream broke; what arrived is still delivered."""
+        self.is_cut = True
+        for inbox in tuple(self._open):
+            inbox.fail(Failure.RESET)
+
+    def __len__(self) -> int:
+        return len(self._open)
