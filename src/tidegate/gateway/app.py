@@ -98,13 +98,17 @@ class Gateway:
 
     async def open(self) -> None:
         """Open the stores and the transport; raises StoreUnavailable."""
-        try:
-            await self._ledger.open()
-            await self._recorder.open()
-            await self._transport.open()
-        except StoreUnavailable:
-            await self.close()
-            raise
+        stores = {
+            f"store.url {self.config.store.url}": self._ledger.open,
+            f"records.path {self.config.records.path}": self._recorder.open,
+        }
+        for place, opened in stores.items():
+            try:
+                await opened()
+            except StoreUnavailable as error:
+                await self.close()
+                raise StoreUnavailable(f"{place}: {error.detail}") from error
+        await self._transport.open()
         if self._recorder.lost:
             logger.warning("requests_lost", extra={"lost": self._recorder.lost})
 
