@@ -283,7 +283,7 @@ def _note(turn: Turn, message: Call, decision: Decision) -> None:
         asked[_STEP_NAME[subject.kind]] = subject.name
     arguments = (message.params or {}).get("arguments")
     operands: dict[str, object] = {}
-    if isinstance(arguments, dict):
+    if isinstance(arguments, dict) and (subject is None or subject.kind != "resources"):
         operands = turn.policy.rules.operands(decision.rule, arguments)
     if isinstance(decision, Deny):
         asked["reason"] = decision.reason

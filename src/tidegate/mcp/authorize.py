@@ -149,6 +149,10 @@ def _decide(
 def _verdict(
     question: _Question, subject: Subject, arguments: Mapping[str, object] | None
 ) -> Decision:
+    if subject.kind == "resources":
+        # A resource has none. Whoever adds some would choose how a condition is answered.
+        arguments = {}
+
     def applies(rule: CompiledRule) -> bool:
         named = rule.names_some_of if subject.template else partial(rule.names, subject.kind)
         return (

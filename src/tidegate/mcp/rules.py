@@ -25,7 +25,8 @@ class Rule:
     `id` names it in records, such as "mcp.rules[0]". `tools`, `resources` and `prompts`: None
     means that the rule does not speak of that kind, unless all three are None, which means all
     of them. `when` is compiled (predicates.compile_condition) and reads the arguments of tools
-    and prompts; all of it must hold. A rule does not touch principals that have one of
+    and prompts; all of it must hold. Resources have no arguments: for them an allow with `when`
+    never holds and a deny always does. A rule does not touch principals that have one of
     `unless_roles`.
     """
 

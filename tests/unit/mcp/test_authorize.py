@@ -269,6 +269,22 @@ def test_what_can_be_called_with_some_arguments_is_visible() -> None:
     assert not is_visible(Subject("tools", "refund"), VIEWER, RuleSet([allow(), deny()]))
 
 
+@pytest.mark.parametrize("method", ["resources/read", "resources/subscribe"])
+def test_arguments_that_no_server_reads_meet_no_condition(method: str) -> None:
+    asked = ask(method, uri="file:///a", arguments={"amount": 1, "mode": "safe"})
+    some = RuleSet([allow(when=("amount <= 500",))])
+    assert isinstance(authorize(asked, VIEWER, some), Deny)
+    rules = RuleSet([allow(), deny(when=("mode != 'safe'",))])
+    assert isinstance(authorize(asked, VIEWER, rules), Deny)
+
+
+def test_a_resource_behind_a_condition_is_not_listed_since_it_cannot_be_read() -> None:
+    conditional = RuleSet([allow(when=("amount <= 500",))])
+    assert not is_visible(Subject("resources", "file:///a"), VIEWER, conditional)
+    assert not is_visible(Subject("resources", "file:///{x}", template=True), VIEWER, conditional)
+    assert is_visible(Subject("prompts", "greet"), VIEWER, conditional)
+
+
 DATA = RuleSet([allow(resources=("file:///data/*",)), deny(resources=("file:///data/secret*",))])
 
 
@@ -334,7 +350,8 @@ def test_a_prompt_is_judged_by_its_name(name: str, *, allowed: bool) -> None:
 def test_a_completion_follows_what_it_completes(ref: object, *, allowed: bool) -> None:
     rules = RuleSet(
         [
-            allow(resources=("file:///data/*",), prompts=("*",), when=("x == 1",)),
+            allow(resources=("file:///data/*",)),
+            allow(prompts=("*",), when=("x == 1",)),
             deny(resources=("file:///data/secret*",), prompts=("admin_*",)),
         ]
     )
