@@ -335,3 +335,27 @@ def test_a_stepped_wall_clock_is_reported_once_each_way(
         ("wall_clock_stepped", 3_600.0),
         ("wall_clock_stepped", 0.0),
     ]
+
+
+def test_nobody_else_on_the_machine_reads_the_ledger(tmp_path: Path) -> None:
+    async def body() -> None:
+        async with opened(SQLiteLedger(tmp_path / "ledger.db", ManualClock(), 5.0)) as ledger:
+            await ledger.reserve("r", "me", ASKED, lease_s=30.0)
+            modes = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
+        assert modes == dict.fromkeys(
+            ("ledger.db", "ledger.db-shm", "ledger.db-wal", "ledger.db.lock"), 0o600
+        )
+
+    asyncio.run(body())
+
+
+def test_the_lock_is_never_somebody_elses_file(tmp_path: Path) -> None:
+    trap = tmp_path / "trap"
+    (tmp_path / "ledger.db.lock").symlink_to(trap)
+
+    async def body() -> None:
+        with pytest.raises(StoreUnavailable):
+            await SQLiteLedger(tmp_path / "ledger.db", ManualClock(), WAIT_S).open()
+
+    asyncio.run(body())
+    assert not trap.exists()

@@ -231,7 +231,8 @@ class GroupCommit:
     def _turn(self) -> Iterator[None]:
         if self._lock_fd < 0:
             lock = self._path.with_name(self._path.name + ".lock")
-            self._lock_fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+            self._lock_fd = os.open(lock, flags, 0o600)
         fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
         try:
             yield
@@ -250,6 +251,7 @@ class GroupCommit:
 
     def _connect(self, batch: Sequence[Job[object]]) -> tuple[sqlite3.Connection, SQLiteRows]:
         if self._db is None or self._rows is None:
+            _create(self._path)
             db = sqlite3.connect(
                 self._path, isolation_level=None, timeout=_BUSY_MS / 1000, cached_statements=64
             )
@@ -294,6 +296,15 @@ class GroupCommit:
         if (abs(ahead_s) > ALARM_S) != self._clock_alarm:
             self._clock_alarm = not self._clock_alarm
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
+
+
+def _create(path: Path) -> None:
+    """Make the file if it is missing: nobody else on the machine needs to read who used what."""
+    try:
+        # EXCL: a file that is there is not even opened, since closing it would drop its locks.
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
+    except FileExistsError:
+        return
 
 
 def _nothing(rows: Rows, now_us: int) -> None:
