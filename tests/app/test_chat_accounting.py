@@ -176,7 +176,15 @@ def test_each_end_is_recorded_counted_and_charged_exactly_once(case: Case) -> No
         assert len(settled) == (1 if most else 0)
         tried = world.metric("attempts_total")
         assert tried == len(world.providers.asked)
-        assert sum(step.stage == "attempt" for step in end.steps) == tried
+        attempts = [step for step in end.steps if step.stage == "attempt"]
+        assert len(attempts) == tried
+        if case.outcome == "gateway.content_blocked":
+            blocks = [step for step in end.steps if step.stage == "redaction"]
+            assert [block.values for block in blocks] == [{"detector": "email"}]
+            # The provider did its part.
+            assert [(a.verdict, a.values["status"]) for a in attempts] == [("ok", 200)] * len(
+                attempts
+            )
         if case.status != 200:
             assert error_of(exchange)["code"] == case.outcome
         elif case.outcome != "ok":

@@ -276,6 +276,12 @@ def test_breaks_count_against_the_target_and_refusals_do_not() -> None:
         assert world.state() is State.OPEN
         skipped = await world.post(stream=True)
         assert skipped.header("x-tidegate-attempts") == "primary:open,backup:ok"
+        attempts = [s for s in world.records.steps if s.stage == "attempt"]
+        assert [(s.verdict, s.values["provider"]) for s in attempts] == [
+            ("open", "primary"),
+            ("ok", "backup"),
+        ]
+        assert world.metric("attempts_total", provider="primary", result="open") == 1
         for status in (400, 401, 404, 429):
             calm = ChatWorld(primary=answers(ERROR_OBJECT, status), backup=BACKUP)
             for _ in range(10):

@@ -74,7 +74,9 @@ def test_leaving_in_the_middle_is_settled_by_what_was_delivered() -> None:
         assert world.charging.settled == 1
         assert world.records.outcomes == ["cancelled"]
         assert world.records.ends[0].snapshot().status == 200
-        assert world.records.steps[-1].stage == "limits"
+        attempt, settled = world.records.steps[-2:]
+        assert (attempt.verdict, attempt.values["status"]) == ("cancelled", 200)
+        assert settled.verdict == "settle"
         assert world.metric("tokens_total", tenant="acme") == used
         await world.assert_clean(ends=1)
 

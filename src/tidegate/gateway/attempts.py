@@ -63,6 +63,7 @@ class Attempts:
         """
         failover = call.failover
         step = failover.start(self._clock.monotonic_s())
+        noted = self._note_skipped(call, 0)
         while isinstance(step, Try):
             if self._inboxes.is_cut:
                 failover.cancelled(self._clock.monotonic_s())
@@ -83,6 +84,7 @@ class Attempts:
                 failover.finished(ended.outcome, now_s)
                 return ended.code
             step = failover.on(ended.outcome, now_s, retry_after_s=ended.retry_after_s)
+            noted = self._note_skipped(call, noted)
         call.responder.extra.append(attempts_header(failover))
         raise step.error
 
@@ -91,6 +93,15 @@ class Attempts:
         outcome = outcome_of(error)
         call.failover.finished(outcome, self._clock.monotonic_s())
         self._note(call, step, Ended(outcome, call.upstream_status))
+
+    def _note_skipped(self, call: ChatCall, noted: int) -> int:
+        """Record the targets that were passed over since `noted`; how many entries there are."""
+        attempts = call.failover.attempts
+        for provider, outcome in attempts[noted:]:
+            if outcome in (Outcome.OPEN, Outcome.COOLING):
+                self._metrics.attempt(provider=provider, result=outcome.value)
+                call.trail.step("attempt", outcome.value, provider=provider)
+        return len(attempts)
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
         provider = step.target.provider

@@ -7,7 +7,13 @@ from typing import Any
 
 import pytest
 
-from tidegate.errors import NotFound, RateLimited, StoreUnavailable
+from tidegate.errors import (
+    ContentBlocked,
+    NotFound,
+    RateLimited,
+    RequestExceedsLimit,
+    StoreUnavailable,
+)
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
@@ -136,8 +142,46 @@ def test_a_limit_that_refused_is_named_with_its_numbers() -> None:
                 raise LIMITED
         step = scene.trail.snapshot().steps[-1]
         assert (step.stage, step.verdict) == ("limits", "deny")
-        assert step.values == {"limit": "tokens", "cap": 100, "requested": 20}
+        assert step.values == {
+            "limit": "tokens",
+            "cap": 100,
+            "requested": 20,
+            "used": 90,
+            "retry_after_s": 3.0,
+        }
         assert len(scene.numbers("limit_rejections_total")) == 1
+
+    asyncio.run(body())
+
+
+def test_a_request_that_never_fits_has_no_time_to_come_back() -> None:
+    async def body() -> None:
+        scene = Scene()
+        with pytest.raises(RequestExceedsLimit):
+            async with scene.account:
+                raise RequestExceedsLimit(limit="tokens", cap=100, requested=200)
+        values = scene.trail.snapshot().steps[-1].values
+        assert {name: value for name, value in values.items() if value is not None} == {
+            "limit": "tokens",
+            "cap": 100,
+            "requested": 200,
+        }
+
+    asyncio.run(body())
+
+
+def test_a_block_names_its_detector() -> None:
+    async def body() -> None:
+        scene = Scene()
+        with pytest.raises(ContentBlocked):
+            async with scene.account:
+                raise ContentBlocked("email")
+        step = scene.trail.snapshot().steps[-1]
+        assert (step.stage, step.verdict, step.values) == (
+            "redaction",
+            "block",
+            {"detector": "email"},
+        )
 
     asyncio.run(body())
 
