@@ -34,8 +34,8 @@ UNITS = [
 @pytest.mark.parametrize(
     ("unit", "size", "total"),
     [("An ordinary sentence, with jane@example.com in it. ", 10, 450_000)]
-    + [("x", 4096, 450_000), ("e" + "yJ", 10, 450_000), ("a.", 64, 450_000)]
-    + [(unit, size, 12_000) for unit in UNITS for size in (1, 10, 5000)],
+    + [("x", 4096, 450_000), ("e" + "yJ", 10, 450_000), ("a.", 64, 60_000)]
+    + [(unit, size, 6_000) for unit in UNITS for size in (1, 10, 5000)],
 )
 def test_held_text_is_bounded_however_long_the_text(unit: str, size: int, total: int) -> None:
     redactor = Redactor(POLICY, keep_spans=False)
@@ -203,9 +203,9 @@ class Work:
 
 @pytest.mark.parametrize("unit", ADVERSARIAL)
 def test_work_grows_in_step_with_the_text(unit: str) -> None:
-    small, large = Work(2_000, unit), Work(4_000, unit)
+    small, large = Work(1_500, unit), Work(3_000, unit)
     assert large.calls <= 2.6 * small.calls
     assert large.seen <= 2.6 * max(small.seen, HOLD)
     # However hostile the text, a character costs a bounded amount of work.
-    assert large.calls <= 60 * 4_000
-    assert large.seen <= 6 * 4_000
+    assert large.calls <= 60 * 3_000
+    assert large.seen <= 6 * 3_000
