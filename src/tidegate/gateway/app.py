@@ -48,7 +48,7 @@ class Gateway:
 
     def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
         self._clock = clock or SystemClock()
-        self._revision = build(config)
+        self._first = self._revision = build(config)
         caps = values.caps(config)
         self._targets = Targets()
         self._ledger = _ledger(config, self._clock)
@@ -137,10 +137,10 @@ class Gateway:
     def reload(self, config: Config) -> tuple[str, ...]:
         """Put `config` in force; returns the parts that only a restart takes over.
 
-        Those parts keep their old meaning until then.
+        Those parts keep the meaning they had at the start until then.
         """
         newer = build(config)
-        stale = self._revision.needs_restart(newer)
+        stale = self._first.needs_restart(newer)
         self._revision = newer
         self._targets.retain(newer.targets)
         self._paths = self._path_table()
@@ -202,7 +202,13 @@ class Gateway:
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()
-        await self.open()
+        try:
+            await self.open()
+        except StoreUnavailable as error:
+            # Not raised: some servers take an exception here for "lifespan is not spoken", and
+            # serve on stores that are not open.
+            await send({"type": "lifespan.startup.failed", "message": error.detail})
+            return
         await send({"type": "lifespan.startup.complete"})
         await receive()
         await self.close()

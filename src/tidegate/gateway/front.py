@@ -61,7 +61,7 @@ class _Ids:
 class Front:
     """The ASGI application of the first listener, for `http` scopes.
 
-    `paths` and `exposure` are asked anew for each request: a reload may have changed them.
+    `paths` is asked anew for each request: a reload may have changed them.
     """
 
     def __init__(

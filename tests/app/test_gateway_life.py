@@ -1,0 +1,69 @@
+"""The gateway as one object: opened and closed by a server, put under another configuration."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+from tidegate.config import Config, load_config_text
+from tidegate.gateway import create_app
+from tidegate.gateway.app import Gateway
+
+
+def configured(folder: Path, *, port: int = 8080, path: str = "/mcp", records: str = "") -> Config:
+    return load_config_text(
+        "identity: { anonymous: { principal: p, tenant: t, roles: [tenant] } }\n"
+        f"server: {{ port: {port} }}\n"
+        f"mcp: {{ path: {path} }}\n"
+        "store: { url: 'memory:' }\n"
+        f"records: {{ path: {records or folder / 'records.db'} }}\n",
+        {},
+    )
+
+
+async def lifespan(gateway: Gateway) -> list[dict[str, Any]]:
+    """What a server is told that opens the application and closes it again."""
+    told: list[dict[str, Any]] = []
+    questions = iter(({"type": "lifespan.startup"}, {"type": "lifespan.shutdown"}))
+
+    async def receive() -> Any:
+        return next(questions)
+
+    async def send(message: Any) -> None:
+        told.append(message)
+
+    await gateway({"type": "lifespan"}, receive, send)
+    return told
+
+
+def test_a_server_that_speaks_lifespan_opens_and_closes_it(tmp_path: Path) -> None:
+    async def body() -> None:
+        gateway = create_app(configured(tmp_path))
+        assert await lifespan(gateway) == [
+            {"type": "lifespan.startup.complete"},
+            {"type": "lifespan.shutdown.complete"},
+        ]
+
+    asyncio.run(body())
+
+
+def test_a_server_is_told_that_a_store_does_not_open_and_does_not_serve(tmp_path: Path) -> None:
+    """An exception instead means to some servers that lifespan is not spoken here: they go on."""
+
+    async def body() -> None:
+        gateway = create_app(configured(tmp_path, records=str(tmp_path / "no" / "records.db")))
+        (told,) = await lifespan(gateway)
+        assert told["type"] == "lifespan.startup.failed"
+        assert "records.path" in told["message"]
+
+    asyncio.run(body())
+
+
+def test_what_only_a_restart_takes_over_is_said_until_there_is_one(tmp_path: Path) -> None:
+    async def body() -> None:
+        gateway = create_app(configured(tmp_path))
+        assert gateway.reload(configured(tmp_path, port=8090)) == ("server",)
+        # Not compared with the last file but with what the process began with.
+        assert gateway.reload(configured(tmp_path, port=8090, path="/tools")) == ("server",)
+        assert gateway.reload(configured(tmp_path)) == ()
+
+    asyncio.run(body())
