@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote
 
@@ -24,6 +25,9 @@ _BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800") | 
 _MOST_MARKS: Final = 30
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//[^/?#]*)?([^?#]*)([?#].*)?")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_SLASHES: Final = re.compile(r"/{2,}")
+_PARAMETERS: Final = re.compile(r";[^/]*")
+_DEFAULT_PORTS: Final = MappingProxyType({"http": ":80", "https": ":443"})
 
 
 class UnsafePattern(ValueError):
@@ -97,10 +101,12 @@ def is_invisible(character: str) -> bool:
 def canonical_uri(uri: str) -> str | None:
     """`uri` in the one spelling that rules compare; None if it must not be forwarded.
 
-    Scheme and authority in lower case, percent escapes decoded. Refused: no scheme, a scheme or
-    authority outside of ASCII, blanks, invisible characters and backslashes (a blank may be
-    written %20), broken or doubled escapes, and dot segments, escaped ones too: no honest client
-    sends them, and servers disagree about what they mean. Source: RFC 3986 section 6.2.
+    Scheme and authority in lower case, a default port left out, percent escapes decoded; a file
+    of this host has an empty authority. Refused: no scheme, a scheme or authority outside of
+    ASCII, blanks, invisible characters and backslashes (a blank may be written %20), broken or
+    doubled escapes, and dot segments, also escaped, in other widths or with parameters: no
+    honest client sends them, and servers disagree about what they mean. Sources: RFC 3986
+    section 6.2, RFC 8089 section 2.
     """
     match = _URI.fullmatch(uri)
     if match is None or len(uri) > _MAX_URI_CHARS or any(map(is_invisible, uri)):
@@ -109,15 +115,45 @@ def canonical_uri(uri: str) -> str | None:
         return None
     scheme, authority, path, rest = match.groups(default="")
     try:
-        plain_path, plain_rest = unquote(path, errors="strict"), unquote(rest, errors="strict")
+        path, rest = unquote(path, errors="strict"), unquote(rest, errors="strict")
     except UnicodeDecodeError:
         return None
-    plain = f"{scheme.lower()}:{authority.lower()}{plain_path}{plain_rest}"
-    if "\\" in plain or _ESCAPE.search(plain) or any(c != " " and is_invisible(c) for c in plain):
+    scheme, authority = scheme.lower(), _plain_authority(scheme.lower(), authority.lower(), path)
+    plain = f"{scheme}:{authority}{path}{rest}"
+    if "\\" in compatible(plain) or _ESCAPE.search(plain):
         return None
-    if not (scheme + authority).isascii() or {".", ".."} & set(plain_path.split("/")):
+    if any(c != " " and is_invisible(c) for c in plain):
+        return None
+    if not (scheme + authority).isascii() or _has_dot_segment(path):
         return None
     return plain
+
+
+def _plain_authority(scheme: str, authority: str, path: str) -> str:
+    if scheme == "file" and authority in ("", "//localhost") and path.startswith("/"):
+        return "//"
+    return authority.removesuffix(_DEFAULT_PORTS.get(scheme, ":")).removesuffix(":")
+
+
+def _has_dot_segment(path: str) -> bool:
+    return any(step.split(";")[0] in (".", "..") for step in compatible(path).split("/"))
+
+
+def loose_uri(plain: str) -> str:
+    """What a careless server may take a canonical URI for; deny rules look at it, too.
+
+    NFKC; without user, closing dot of the host, doubled slashes, path parameters and the
+    fragment; for a file also without host and query.
+    """
+    match = _URI.fullmatch(compatible(plain))
+    if match is None:
+        return plain
+    scheme, authority, path, rest = match.groups(default="")
+    path = _SLASHES.sub("/", _PARAMETERS.sub("", path))
+    if scheme == "file":
+        return f"file://{path}"
+    host = "//" + authority[2:].rpartition("@")[2].rstrip(".") if authority else ""
+    return f"{scheme}:{host}{path}{rest.partition('#')[0]}"
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -272,4 +308,5 @@ __all__ = [
     "glob",
     "is_invisible",
     "literal_prefix",
+    "loose_uri",
 ]

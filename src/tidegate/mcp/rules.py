@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tidegate.mcp.patterns import canonical_uri, fold, glob, literal_prefix
+from tidegate.mcp.patterns import canonical_uri, fold, glob, literal_prefix, loose_uri
 from tidegate.mcp.predicates import Condition, value_at
 from tidegate.policy import Principal
 
@@ -63,6 +63,13 @@ def _any_of(patterns: Iterable[str]) -> _Test:
     return lambda text: any(test(text) for test in tests)
 
 
+def _readings(uri: str) -> set[str]:
+    """The URI as it is, as it should be, and as a careless server may take it."""
+    plain = canonical_uri(uri) or uri
+    loose = loose_uri(plain)
+    return {uri, plain, loose, loose.removesuffix("/")}
+
+
 class CompiledRule:
     """A rule ready to be asked; immutable after construction."""
 
@@ -101,7 +108,7 @@ class CompiledRule:
         """Whether it names the thing: exactly for an allow, in any disguise for a deny."""
         if self.rule.effect == "allow":
             return self._exact[kind](canonical_uri(name) or "" if kind == "resources" else name)
-        spellings = {name, canonical_uri(name) or name} if kind == "resources" else {name}
+        spellings = _readings(name) if kind == "resources" else {name}
         return any(self._exact[kind](text) or self._folded[kind](fold(text)) for text in spellings)
 
     def names_some_of(self, template: str) -> bool:
@@ -114,8 +121,9 @@ class CompiledRule:
         if self.rule.effect == "allow":
             return any(p.startswith(start) or start.startswith(p) for p in prefixes)
         return any(
-            pattern == f"{prefix}*" and fold(start).startswith(fold(prefix))
+            pattern == f"{prefix}*" and fold(reading).startswith(fold(prefix))
             for pattern, prefix in zip(self.rule.patterns("resources"), prefixes, strict=True)
+            for reading in _readings(start)
         )
 
     def speaks_of(self, kind: Kind) -> bool:

@@ -315,6 +315,45 @@ def test_a_resource_is_judged_by_its_canonical_uri(method: str, uri: str, *, all
 
 
 @pytest.mark.parametrize(
+    "uri",
+    [
+        "file:///etc/passwd",
+        "file:/etc/passwd",
+        "file://localhost/etc/passwd",
+        "file://127.0.0.1/etc/passwd",
+        "file://user@localhost/etc/passwd",
+        "file:////etc/passwd",
+        "file:///etc//passwd",
+        "file:///ETC/passwd",
+        "file:///%65tc/passwd",
+        "file:///etc;x/passwd",
+        "file:///etc/passwd/",
+        "file:///x/..;/etc/passwd",
+        "file:///x/\uff0e\uff0e/etc/passwd",
+        "file:///\uff0fetc/passwd",
+    ],
+)
+def test_a_denied_resource_is_denied_in_every_spelling(uri: str) -> None:
+    for pattern in ("file:///etc/*", "file:///etc/passwd"):
+        rules = RuleSet([allow(), deny(resources=(pattern,))])
+        assert isinstance(authorize(ask("resources/read", uri=uri), VIEWER, rules), Deny)
+        assert not is_visible(Subject("resources", uri), VIEWER, rules)
+    assert isinstance(
+        authorize(ask("resources/read", uri="file:///etcetera"), VIEWER, rules), Allow
+    )
+
+
+@pytest.mark.parametrize(
+    "start", ["file:/etc/", "file://localhost/etc/", "file:////etc/", "FILE:/ETC/"]
+)
+def test_a_template_in_another_spelling_promises_nothing_either(start: str) -> None:
+    rules = RuleSet([allow(), deny(resources=("file:///etc/*",))])
+    ref = {"type": "ref/resource", "uri": start + "{name}"}
+    assert isinstance(authorize(ask("completion/complete", ref=ref), VIEWER, rules), Deny)
+    assert not is_visible(Subject("resources", start + "{name}", template=True), VIEWER, rules)
+
+
+@pytest.mark.parametrize(
     ("name", "allowed"),
     [
         ("greet", True),

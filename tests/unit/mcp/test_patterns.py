@@ -17,6 +17,7 @@ from tidegate.mcp.patterns import (
     glob,
     is_invisible,
     literal_prefix,
+    loose_uri,
 )
 
 
@@ -131,6 +132,15 @@ def test_ordinary_text_is_normalized_as_the_standard_says(text: str) -> None:
         ("test://template/{id}/x", "test://template/{id}/x"),
         ("a:", "a:"),
         ("file:///data/...", "file:///data/..."),
+        ("file:/data/a", "file:///data/a"),
+        ("file://localhost/data/a", "file:///data/a"),
+        ("FILE://LocalHost/data/a", "file:///data/a"),
+        ("file://other/data/a", "file://other/data/a"),
+        ("file:data/a", "file:data/a"),
+        ("http://host:80/a", "http://host/a"),
+        ("https://host:443/a", "https://host/a"),
+        ("http://host:/a", "http://host/a"),
+        ("http://host:443/a", "http://host:443/a"),
     ],
 )
 def test_a_uri_has_one_canonical_spelling(uri: str, plain: str) -> None:
@@ -152,6 +162,12 @@ def test_a_uri_has_one_canonical_spelling(uri: str, plain: str) -> None:
         "file:///data/%2E./etc",
         "file:///data/%252e%252e/etc",
         "file:///data/%25%32%65/etc",
+        "file:///data/..;/etc",
+        "file:///data/.;x=1/a",
+        "file:///data/\uff0e\uff0e/etc",
+        "file:///data/\u2025/etc",
+        "file:///data/x\uff0f../etc",
+        "file:///data\uff3cetc",
         "file:///data\\etc",
         "file:///data/%5cetc",
         "file:///data/%",
@@ -169,6 +185,28 @@ def test_a_uri_has_one_canonical_spelling(uri: str, plain: str) -> None:
 )
 def test_a_uri_that_two_readers_could_read_differently_is_none(uri: str) -> None:
     assert canonical_uri(uri) is None
+
+
+@pytest.mark.parametrize(
+    ("plain", "loose"),
+    [
+        ("file:///etc/passwd", "file:///etc/passwd"),
+        ("file:////etc//passwd", "file:///etc/passwd"),
+        ("file:///etc/", "file:///etc/"),
+        ("file:///", "file:///"),
+        ("file:///etc;v=1/passwd;x", "file:///etc/passwd"),
+        ("file://127.0.0.1/etc/passwd", "file:///etc/passwd"),
+        ("file://user@host:80/etc/passwd", "file:///etc/passwd"),
+        ("file:///etc/passwd?x#y", "file:///etc/passwd"),
+        ("file:///\uff0fetc/passwd", "file:///etc/passwd"),
+        ("https://user@host./a?q=1#f", "https://host/a?q=1"),
+        ("https://host:8443/a//b", "https://host:8443/a/b"),
+        ("urn:isbn:1", "urn:isbn:1"),
+        ("a:", "a:"),
+    ],
+)
+def test_a_careless_server_takes_many_spellings_for_one(plain: str, loose: str) -> None:
+    assert loose_uri(plain) == loose
 
 
 @pytest.mark.parametrize(
