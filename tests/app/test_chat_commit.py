@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -29,7 +30,8 @@ from tests.app.chat_upstreams import (
 )
 from tests.app.chat_world import MASKED, ChatWorld, run
 from tests.app.test_front import error_of
-from tidegate.routing.breaker import State
+from tidegate.routing.breaker import BreakerSettings, State
+from tidegate.routing.plan import RouteTable
 from tidegate.transport.upstream import Failure
 
 COMMENT = b": keep-alive\n\n"
@@ -287,6 +289,24 @@ def test_breaks_count_against_the_target_and_refusals_do_not() -> None:
             for _ in range(10):
                 await calm.post(stream=True)
             assert calm.state() is State.CLOSED
+
+    run(body())
+
+
+def test_a_target_passed_over_after_a_failure_is_in_header_and_record() -> None:
+    async def body() -> None:
+        broken = answers(ERROR_OBJECT, 500)
+        breaker = BreakerSettings(consecutive=1, open_s=60.0)
+        world = ChatWorld(primary=broken, backup=broken, breaker=breaker)
+        await world.post()
+        # Both are open now; a new credential of the primary starts afresh.
+        targets = (replace(world.route.targets[0], credential_id="new"), world.route.targets[1])
+        routes = RouteTable([replace(world.route, targets=targets)])
+        world.policy = replace(world.policy, routes=routes)
+        exchange = await world.post()
+        assert exchange.header("x-tidegate-attempts") == "primary:server_error,backup:open"
+        verdicts = [s.verdict for s in world.records.steps if s.stage == "attempt"]
+        assert verdicts == ["server_error", "open"]
 
     run(body())
 

@@ -61,6 +61,21 @@ def test_leaving_before_anything_left_costs_nothing_and_tries_nobody_else(
     run(body())
 
 
+def test_leaving_during_the_second_attempt_is_noted_against_that_one() -> None:
+    async def body() -> None:
+        world = ChatWorld(primary=answers(ERROR_OBJECT, 500), backup=silent)
+        async with world.exchange() as exchange:
+            await world.providers.until(2)
+            await exchange.disconnect()
+        attempts = [step for step in world.records.steps if step.stage == "attempt"]
+        assert [(a.values["provider"], a.verdict, a.values["status"]) for a in attempts] == [
+            ("primary", "server_error", 500),
+            ("backup", "cancelled", 0),
+        ]
+
+    run(body())
+
+
 def test_leaving_in_the_middle_is_settled_by_what_was_delivered() -> None:
     async def body() -> None:
         world = ChatWorld(primary=streams(ROLE, HEL, LO, hangs=True), backup=BACKUP)

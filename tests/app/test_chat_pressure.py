@@ -1,6 +1,7 @@
 """A slow client, many bytes, many requests: what the gateway holds is bounded."""
 
 import asyncio
+import json
 import threading
 import tracemalloc
 from contextlib import suppress
@@ -158,7 +159,7 @@ def test_all_bodies_together_are_bounded_and_given_back() -> None:
 
 
 @pytest.mark.parametrize(("words", "beside"), [(1_000, False), (100_000, True)])
-def test_a_large_body_is_worked_on_beside_the_loop(
+def test_large_bodies_are_worked_on_beside_the_loop(
     words: int,
     beside: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
@@ -171,13 +172,19 @@ def test_a_large_body_is_worked_on_beside_the_loop(
                 threads.append(threading.get_ident())
                 return super().mask_request(body)
 
+            def mask_answer(self, document: Any) -> Any:
+                threads.append(threading.get_ident())
+                return super().mask_answer(document)
+
+        text = "word " * words
         world = ChatWorld(
-            primary=answers(completion("hello")), masking=Traced(MASKED.policy), limits=[]
+            primary=answers(completion(text)), masking=Traced(MASKED.policy), limits=[]
         )
-        large = request(messages=[{"role": "user", "content": "word " * words}])
-        assert (await world.post(large)).status == 200
+        large = request(messages=[{"role": "user", "content": text}])
+        exchange = await world.post(large)
+        assert json.loads(exchange.body) == completion(text)
         assert world.providers.asked[0].body == large
-        assert [thread != threading.get_ident() for thread in threads] == [beside]
+        assert [thread != threading.get_ident() for thread in threads] == [beside, beside]
 
     asyncio.run(body())
 
