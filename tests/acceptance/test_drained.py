@@ -10,20 +10,25 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.processes import HOST, serving, started
+from tests.acceptance.processes import HOST, Running, serving, started
 from tests.acceptance.worlds import (
+    CHAT,
+    KEY,
+    Stream,
     Upstream,
     begin,
     call,
     chat,
+    chat_body,
     code,
     configuration,
+    headers,
     scripted,
     write,
 )
 from tidegate.sse import Decoder
 from tidegate.testing.scripted import ScriptedUpstream
-from tidegate.testing.sockets import RawClient
+from tidegate.testing.sockets import Answer, RawClient, request_bytes
 
 
 def file(upstream: ScriptedUpstream, drain_s: float) -> dict[str, Any]:
@@ -49,6 +54,26 @@ def owed(folder: Path) -> tuple[int, int]:
     return counts[0], counts[1]
 
 
+async def begin_report(gateway: Running) -> Stream:
+    """A tool call whose answer is a stream that has begun."""
+    params = {"name": "endless", "arguments": {}, "_meta": {"progressToken": "t"}}
+    body = json.dumps({"jsonrpc": "2.0", "id": 7, "method": "tools/call", "params": params})
+    accept = ("Accept", "application/json, text/event-stream")
+    client = await gateway.client()
+    given = headers(KEY, accept)
+    await client.send(request_bytes("POST", "/mcp", headers=given, body=body.encode()))
+    return Stream(client, await client.head(), await client.chunk())
+
+
+async def tools_are_cut(reporting: Stream, calling: "asyncio.Future[Answer]") -> None:
+    """Both calls got an error of their own protocol: one as its answer, one in its stream."""
+    (error,) = [event for event in events(await reporting.rest()) if "error" in event]
+    assert (error["jsonrpc"], error["id"]) == ("2.0", 7)
+    answered = json.loads((await calling).body)
+    assert (answered["jsonrpc"], answered["id"]) == ("2.0", 1)
+    assert set(answered["error"]) >= {"code", "message"}
+
+
 def test_sigterm_under_load_ends_everything_honestly_and_owes_nothing(tmp_path: Path) -> None:
     async def body() -> None:
         upstream = Upstream()
@@ -56,19 +81,25 @@ def test_sigterm_under_load_ends_everything_honestly_and_owes_nothing(tmp_path: 
             write(tmp_path, file(server, 1.0))
             async with serving(tmp_path) as gateway:
                 patient, endless = await begin(gateway), await begin(gateway, "stuck")
-                await gateway.client()
+                idle = await gateway.client()
+                chatting = {"headers": headers(), "body": chat_body()}
+                assert (await idle.ask("POST", CHAT, **chatting)).status == 200
                 waiting = [asyncio.ensure_future(chat(gateway, "silent")) for _ in range(5)]
+                reporting = await begin_report(gateway)
                 calling = asyncio.ensure_future(call(gateway, "hang"))
                 await server.until(lambda: upstream.begun["silent"] == 5)
                 await server.until(lambda: upstream.begun["hang"] == 1)
-                await chat(gateway)
 
                 gateway.signal(signal.SIGTERM)
-                assert (await gateway.event("draining"))["running"] >= 8
+                assert (await gateway.event("draining"))["running"] >= 9
                 with pytest.raises(ConnectionRefusedError):
                     await RawClient.connect(HOST, gateway.port)
                 ready = await gateway.admin("/readyz")
                 assert (ready.status, json.loads(ready.body)["draining"]) == (503, True)
+
+                # Who has a connection cannot know: what it asks is served, and is its last.
+                last = await idle.ask("POST", CHAT, **chatting)
+                assert (last.status, last.header("connection")) == (200, "close")
 
                 upstream.release.set()
                 whole = await patient.rest()
@@ -83,7 +114,7 @@ def test_sigterm_under_load_ends_everything_honestly_and_owes_nothing(tmp_path: 
                 for answer in await asyncio.gather(*waiting):
                     assert (answer.status, code(answer)) == (503, "gateway.overloaded")
                     assert answer.header("retry-after") is not None
-                assert "error" in json.loads((await calling).body)
+                await tools_are_cut(reporting, calling)
                 assert await gateway.ended() == 0
         assert owed(tmp_path) == (0, 0)
 

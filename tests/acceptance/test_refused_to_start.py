@@ -66,7 +66,7 @@ def test_a_careful_file_is_served_to_a_network_and_ends_on_ctrl_c(tmp_path: Path
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("listener", ["main", "admin"])
+@pytest.mark.parametrize("listener", ["main", pytest.param("admin", marks=pytest.mark.full)])
 def test_a_taken_port_is_exit_code_1_and_named(tmp_path: Path, listener: str) -> None:
     with bind(0) as taken:
         port = port_of(taken)
@@ -84,13 +84,17 @@ def test_a_taken_port_is_exit_code_1_and_named(tmp_path: Path, listener: str) ->
 
 @pytest.mark.parametrize(
     "part",
-    [{"store": {"url": "sqlite:///missing/l.db"}}, {"records": {"path": "missing/r.db"}}],
-    ids=["ledger", "records"],
+    [
+        pytest.param({"store": {"url": "sqlite:///missing/l.db"}}, id="ledger"),
+        pytest.param({"records": {"path": "missing/r.db"}}, id="records", marks=pytest.mark.full),
+    ],
 )
 def test_a_store_that_does_not_open_is_exit_code_1(tmp_path: Path, part: dict[str, Any]) -> None:
     code, said = refusal(tmp_path, configuration(NOWHERE, **part))
     assert code == 1
-    assert '"event":"store_unavailable"' in said
+    (event,) = [json.loads(line) for line in said.splitlines() if "store_unavailable" in line]
+    assert event["problem"].startswith(next(iter(part)))
+    assert "FileNotFoundError" in event["problem"]
 
 
 @pytest.mark.parametrize(

@@ -123,9 +123,9 @@ class Upstream:
 
     Models: `quick` answers; `held` begins and waits; `stuck` begins and never ends; `silent`
     never answers; `cut` breaks off in the middle of its text; `flaky` fails the first time; a
-    number is a status. Tools: `hang` never answers, others do. `begun` counts the requests of each
-    model or tool. `says` is what models and tools say, `error` what stands in the body and in a
-    header of an error.
+    number is a status. Tools: `hang` never answers, `endless` streams and never ends, others
+    answer. `begun` counts the requests of each model or tool. `says` is what models and tools
+    say, `error` what stands in the body and in a header of an error.
     """
 
     says: str = "Hello from the model."
@@ -180,6 +180,12 @@ class Upstream:
         tool = str(body.get("params", {}).get("name", body.get("method")))
         self.begun[tool] += 1
         if tool == "hang":
+            await exchange.gone.wait()
+            return
+        if tool == "endless":
+            progress = {"progressToken": "t", "progress": 1}
+            note = {"jsonrpc": "2.0", "method": "notifications/progress", "params": progress}
+            await exchange.send(STREAM_HEAD + chunk_bytes(sse.encode(json.dumps(note).encode())))
             await exchange.gone.wait()
             return
         content = [{"type": "text", "text": self.says}]
