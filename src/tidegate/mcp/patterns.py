@@ -70,6 +70,11 @@ def fold(text: str) -> str:
     return text
 
 
+def fold_words(text: str) -> str:
+    """`fold`, but with one blank between any two words."""
+    return " ".join(filter(None, map(fold, compatible(text).split())))
+
+
 def compatible(text: str) -> str:
     """`text` in NFKC, in linear time; of a run of combining marks only the first thirty stay.
 
@@ -305,6 +310,7 @@ __all__ = [
     "compatible",
     "compile_pattern",
     "fold",
+    "fold_words",
     "glob",
     "is_invisible",
     "literal_prefix",

@@ -12,7 +12,14 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
-from tidegate.mcp.patterns import MAX_VALUE_CHARS, UnsafePattern, compile_pattern, fold
+from tidegate.mcp.patterns import (
+    MAX_VALUE_CHARS,
+    UnsafePattern,
+    compatible,
+    compile_pattern,
+    fold,
+    fold_words,
+)
 
 _MAX_CHOICES: Final = 1000
 _MAX_MEMBERS: Final = 1000
@@ -25,7 +32,7 @@ _CONDITION: Final = re.compile(
 _SCALAR: Final = re.compile(
     r"'[^']*'|\"[^\"]*\"|-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?|true|false|null"
 )
-_HIDDEN_STEP: Final = re.compile(r"\\|\0|%(?:2[eEfF]|5[cC])")
+_HIDDEN_STEP: Final = re.compile(r"\\|\0|%(?:2[5eEfF]|5[cC])|(?:^|/)\.\.?;")
 
 
 class BrokenCondition(ValueError):
@@ -178,8 +185,10 @@ def _equal(wanted: object) -> tuple[_Test, _Test]:
 
 
 def _unequal(wanted: object) -> tuple[_Test, _Test]:
+    # The careless reader finds more texts equal, so here it is the one that is certain: an allow
+    # for everything but 'prod' is no allow for 'PROD'.
     equal, careless = _equal(wanted)
-    return lambda value: _inverted(equal(value)), lambda value: _inverted(careless(value))
+    return lambda value: _inverted(careless(value)), lambda value: _inverted(equal(value))
 
 
 def _inverted(answer: bool | None) -> bool | None:  # noqa: FBT001 - a value, not a switch
@@ -232,8 +241,13 @@ def _startswith(wanted: object) -> tuple[_Test, _Test]:
 
 
 def _plain_path(path: str) -> str | None:
-    """`path` without empty and dot steps; None if it climbs above its start or hides a step."""
-    if _HIDDEN_STEP.search(path):
+    """`path` without empty and dot steps; None if it climbs above its start or hides a step.
+
+    Hidden is what another reader may take for a step: escapes, backslashes, parameters of a dot
+    step, and signs that become dots or slashes in NFKC.
+    """
+    plain = compatible(path)
+    if _HIDDEN_STEP.search(plain) or _steps(plain) != _steps(path):
         return None
     steps: list[str] = []
     for step in path.split("/"):
@@ -248,6 +262,10 @@ def _plain_path(path: str) -> str | None:
     return f"{root}{'/'.join(steps)}{end}"
 
 
+def _steps(path: str) -> list[str]:
+    return [step if step in (".", "..") else "" for step in path.split("/")]
+
+
 def _matches(wanted: object) -> tuple[_Test, _Test]:
     if not isinstance(wanted, str):
         raise BrokenCondition("`matches` needs a pattern in quotes")
@@ -255,12 +273,19 @@ def _matches(wanted: object) -> tuple[_Test, _Test]:
         pattern = compile_pattern(wanted)
     except UnsafePattern as error:
         raise BrokenCondition(f"the pattern is not safe: {error}") from error
+    in_any_case = re.compile(wanted, re.ASCII | re.IGNORECASE)
 
     def test(value: object) -> bool | None:
         return pattern.fullmatch(value) is not None if isinstance(value, str) else None
 
     def careless(value: object) -> bool | None:
-        return pattern.fullmatch(fold(value)) is not None if isinstance(value, str) else None
+        if not isinstance(value, str):
+            return None
+        # With its blanks and without: the pattern may have some of its own.
+        readings = (fold(value), fold_words(value))
+        if max(map(len, readings)) > MAX_VALUE_CHARS:
+            return None  # one character may fold to eighteen, and the pattern was measured for less
+        return any(in_any_case.fullmatch(text) for text in readings)
 
     return test, careless
 

@@ -203,6 +203,7 @@ def test_a_uri_that_two_readers_could_read_differently_is_none(uri: str) -> None
         ("https://host:8443/a//b", "https://host:8443/a/b"),
         ("urn:isbn:1", "urn:isbn:1"),
         ("a:", "a:"),
+        ("no/scheme", "no/scheme"),
     ],
 )
 def test_a_careless_server_takes_many_spellings_for_one(plain: str, loose: str) -> None:
