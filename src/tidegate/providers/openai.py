@@ -215,13 +215,17 @@ def _strings(value: object, depth: int = 4) -> Iterator[str]:
 
 
 def _usage(value: object) -> Usage | None:
-    """None when nothing usable was reported; all zero counts as nothing."""
+    """None when nothing usable was reported; all zero counts as nothing.
+
+    What a total has beyond its parts is output: some providers leave thoughts out of
+    `completion_tokens`, and bill them.
+    """
     if not isinstance(value, dict):
         return None
     prompt = _count(value.get("prompt_tokens"))
     completion = _count(value.get("completion_tokens"))
     total = max(_count(value.get("total_tokens")), prompt + completion)
-    return Usage(prompt, completion, total) if total else None
+    return Usage(prompt, total - prompt, total) if total else None
 
 
 def _count(value: object) -> int:

@@ -173,7 +173,8 @@ def test_what_is_no_object_of_the_dialect_is_malformed(data: bytes) -> None:
     [
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}, Usage(3, 4, 7)),
         ({"prompt_tokens": 3, "completion_tokens": 4}, Usage(3, 4, 7)),
-        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, Usage(3, 4, 9)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, Usage(3, 6, 9)),
+        ({"total_tokens": 9}, Usage(0, 9, 9)),
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 1}, Usage(3, 4, 7)),
         ({"prompt_tokens": 3, "completion_tokens": None}, Usage(3, 0, 3)),
         ({"prompt_tokens": 3.0, "completion_tokens": -4}, Usage(3, 0, 3)),
