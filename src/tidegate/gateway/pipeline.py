@@ -51,7 +51,7 @@ class AnswerFilter(Protocol):
 
 @dataclass(slots=True)
 class Spent:
-    """What the answer cost: the upstream's own numbers, else a count of the text that came."""
+    """What the answer cost: the upstream's own numbers, and a count of the text beyond them."""
 
     usage: Usage | None = None
     meter: TextMeter = field(default_factory=TextMeter)
@@ -59,7 +59,18 @@ class Spent:
     @property
     def output_tokens(self) -> int:
         """Tokens of the answer so far."""
-        return self.usage.completion if self.usage else self.meter.tokens
+        return (self.usage.completion if self.usage else 0) + self.meter.tokens
+
+    def saw(self, text: str, usage: Usage | None) -> None:
+        """One event, or a whole answer: its text, and what the upstream has counted so far."""
+        if text:
+            self.meter.add(text)
+        if usage is not None:
+            self.usage = usage
+            if usage.completion:
+                # Its number holds the text so far. A report that comes early, with nothing or
+                # one token in it, must not make free what follows for who leaves in between.
+                self.meter = TextMeter()
 
 
 class ResponseStage(Protocol):
@@ -180,10 +191,7 @@ class ChatStream:
         if seen.error is not None:
             self.broken = seen.error
             return
-        if seen.usage is not None:
-            self.spent.usage = seen.usage
-        if seen.text:
-            self.spent.meter.add(seen.text)
+        self.spent.saw(seen.text, seen.usage)
         if seen.content:
             self.tokens_seen += 1
         if seen.open_choices:
@@ -277,8 +285,7 @@ class ChatAnswer:
         if not self._acceptable:
             self.broken = Outcome.MALFORMED
             return b""
-        self.spent.usage = seen.usage
-        self.spent.meter.add(seen.text)
+        self.spent.saw(seen.text, seen.usage)
         try:
             ready = self._filter.whole(body)
         except MalformedEvent:

@@ -240,6 +240,25 @@ def test_usage_is_what_the_upstream_says_else_a_count_of_the_text() -> None:
     assert 15 <= counted.spent.output_tokens <= 45
 
 
+def test_text_that_came_after_a_report_of_usage_is_counted_on_top_of_it() -> None:
+    """Some upstreams report with the first event, and a client may leave before the last."""
+
+    def usage(completion: int) -> bytes:
+        return b'"usage":{"prompt_tokens":5,"completion_tokens":%d},' % completion
+
+    for reported in (0, 1):
+        first = HELLO.replace(b"data: {", b"data: {" + usage(reported))
+        left, whole, told = stream(), stream(), stream()
+        left.feed(first + THERE * 20)
+        assert 20 <= left.spent.output_tokens <= 45
+        run(whole, first + THERE * 20 + STOP + USAGE + DONE)
+        assert whole.spent.output_tokens == 7
+        # An upstream that adds up as it goes has counted the text of its event.
+        for number in range(20):
+            told.feed(THERE.replace(b"data: {", b"data: {" + usage(number + 1)))
+            assert told.spent.output_tokens == number + 1
+
+
 COMPLETION = b'{"choices":[{"index":0,"message":{"content":"hi"},"finish_reason":"stop"}]}'
 
 
