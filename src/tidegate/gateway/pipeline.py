@@ -199,7 +199,7 @@ class ChatStream:
         if seen.finished:
             self._finished.update(seen.finished)
         for data in self._filter.feed(event.data):
-            out.append(sse.encode(data, event=event.event))
+            out.append(sse.encode(data))  # without its name: no field of the dialect, and unread
 
     def _close(self, out: list[bytes]) -> None:
         out.extend(sse.encode(data) for data in self._filter.finish())

@@ -240,6 +240,11 @@ def test_usage_is_what_the_upstream_says_else_a_count_of_the_text() -> None:
     assert 15 <= counted.spent.output_tokens <= 45
 
 
+def test_the_name_of_an_event_is_text_of_the_upstreams_that_no_detector_reads() -> None:
+    named = b"event: vera@corp.example\n" + HELLO
+    assert run(stream(), named + STOP + DONE) == run(stream(), HELLO + STOP + DONE)
+
+
 def test_text_that_came_after_a_report_of_usage_is_counted_on_top_of_it() -> None:
     """Some upstreams report with the first event, and a client may leave before the last."""
 
