@@ -293,6 +293,20 @@ def test_breaks_count_against_the_target_and_refusals_do_not() -> None:
     run(body())
 
 
+@pytest.mark.parametrize("code", ["content_filter", "rate_limit_exceeded"])
+def test_a_refusal_in_the_middle_of_a_stream_is_no_break_of_its_target(code: str) -> None:
+    """Or else one caller's prompts could close the target for everybody."""
+
+    async def body() -> None:
+        world = ChatWorld(primary=streams(ROLE, HEL, event({"error": {"code": code}})))
+        for _ in range(10):
+            cut = payloads((await world.post(stream=True)).body)[-1]
+            assert cut["error"]["code"] == "gateway.upstream_interrupted"
+        assert world.state() is State.CLOSED
+
+    run(body())
+
+
 def test_a_target_passed_over_after_a_failure_is_in_header_and_record() -> None:
     async def body() -> None:
         broken = answers(ERROR_OBJECT, 500)

@@ -19,8 +19,9 @@ from tidegate.gateway.respond import Header, Responder
 from tidegate.limits.ledger import Need
 from tidegate.providers.base import Provider
 from tidegate.records.entries import Trail
+from tidegate.routing.breaker import Verdict
 from tidegate.routing.failover import Failover, Try
-from tidegate.routing.outcome import Outcome
+from tidegate.routing.outcome import TAXONOMY, Outcome
 from tidegate.routing.plan import Deadlines
 from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure
@@ -118,7 +119,9 @@ class Relay:
             return Ended(self._outcome, 200)
         if self._outcome is not Outcome.OK:
             broken = UpstreamInterrupted(self._outcome.value)
-            return await self._break_off(broken, Outcome.INTERRUPTED)
+            # A refusal of this one request stays one: it says nothing about the target's health.
+            is_fault = TAXONOMY[self._outcome].verdict is Verdict.FAILURE
+            return await self._break_off(broken, Outcome.INTERRUPTED if is_fault else self._outcome)
         if not responder.complete:
             await responder.end()
         # The client has its answer. The connection can serve another attempt once the upstream
