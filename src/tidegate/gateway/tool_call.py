@@ -5,7 +5,7 @@ steps that need no waiting: read, compare with the headers, authorize. Does not 
 decisions themselves (mcp), their order and everything that waits (tool_traffic).
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -241,11 +241,21 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
         return plan
     if isinstance(message, Notification) and message.method == "notifications/cancelled":
         _aim_cancel(turn, plan, message, calls)
-    try:
-        _mask_arguments(turn, plan)
-    except TidegateError as error:
-        plan.refuse(error, turn)
     return plan
+
+
+def mask(turn: Turn, plans: Sequence[Plan]) -> None:
+    """Apply the redaction of arguments to what will be forwarded; what it blocks is answered.
+
+    For one thread at a time, not for one in particular: of a large body this takes seconds.
+    """
+    for plan in plans:
+        if not plan.forwards:
+            continue
+        try:
+            _mask_arguments(turn, plan)
+        except TidegateError as error:
+            plan.refuse(error, turn)
 
 
 def _narrow(turn: Turn, plan: Plan, decision: Decision) -> Decision:
@@ -319,6 +329,7 @@ __all__ = [
     "ToolTrafficPolicy",
     "Turn",
     "judge",
+    "mask",
     "no_session",
     "place",
     "place_ending",

@@ -14,7 +14,13 @@ from tidegate.errors import TidegateError
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
 from tidegate.gateway.tool_call import Plan, Turn, no_session
-from tidegate.gateway.tool_upstream import Exchange, ServerFailed, ToolUpstream
+from tidegate.gateway.tool_upstream import (
+    THREAD_BYTES,
+    Exchange,
+    ServerFailed,
+    ToolUpstream,
+    apart,
+)
 from tidegate.jsonrpc import Id, Notification, Request, Tree, error_of
 from tidegate.mcp.answers import Incoming, Reply, generic, sort
 from tidegate.mcp.http_upstream import Outgoing, ending, outgoing
@@ -141,9 +147,12 @@ class ToolRelay:
                 message = sort(
                     _refusal_of(incoming, status, running.upstream_id), running.upstream_id
                 )
+                if message is None:
+                    continue
+                large = message.raw is None or len(message.raw) > THREAD_BYTES
                 if isinstance(message, Reply):
-                    return shaper.reply(message, status)
-                if message is not None and (data := shaper.aside(message)) is not None:
+                    return await apart(large, shaper.reply, message, status)
+                if (data := await apart(large, shaper.aside, message)) is not None:
                     await client.live(data)
         raise ServerFailed("no_answer")
 

@@ -18,7 +18,6 @@ Lives here: this order, and what a request holds while it runs. Does not live he
 decisions (mcp), how a message is carried (tool_relay), what a client gets (tool_answer).
 """
 
-import asyncio
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Final
@@ -36,13 +35,14 @@ from tidegate.gateway.tool_call import (
     ToolTrafficPolicy,
     Turn,
     judge,
+    mask,
     no_session,
     place,
     place_ending,
     read,
 )
 from tidegate.gateway.tool_relay import ToolRelay
-from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.gateway.tool_upstream import THREAD_BYTES, ToolUpstream, apart
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need
 from tidegate.mcp.batch import Key, merge
@@ -51,7 +51,6 @@ from tidegate.mcp.eras import read_headers
 from tidegate.records.entries import Trail
 
 _LEASE_GRACE_S: Final = 30.0
-_THREAD_BYTES: Final = 262_144
 
 
 class ToolTraffic:
@@ -114,12 +113,13 @@ class ToolTraffic:
     async def _post(self, turn: Turn, account: Account, scope: Scope, receive: Receive) -> None:
         """One message or one batch, from its bytes to its answer."""
         async with self._bodies.raw(scope, receive) as data:
-            large = len(data) > _THREAD_BYTES
-            message = await asyncio.to_thread(read, data) if large else read(data)
+            large = len(data) > THREAD_BYTES
+            message = await apart(large, read, data)
         relay = self.relay
         place(turn, message, relay.sessions, self._clock.monotonic_s())
         messages = message.messages if isinstance(message, Batch) else (message,)
         plans = [judge(turn, each, relay.sessions, relay.calls) for each in messages]
+        await apart(large, mask, turn, plans)
         async with AsyncExitStack() as stack:
             charges = await self._reserve(turn, plans, stack)
             if any(plan.forwards for plan in plans):
