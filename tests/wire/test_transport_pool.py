@@ -53,6 +53,40 @@ def test_a_dead_kept_alive_socket_is_replaced_once_if_that_does_no_harm(run: Run
     run(body())
 
 
+def test_what_replaces_a_dead_socket_is_not_another_one_that_was_kept(run: Run) -> None:
+    """An upstream that was restarted leaves a pool of dead sockets behind, not one."""
+
+    async def body() -> None:
+        hold = asyncio.Event()
+        good = steps(answer_bytes(body=b"1"))
+
+        async def restarted(exchange: UpstreamExchange) -> None:
+            await (good(exchange) if exchange.request.connection == 3 else _reset(exchange))
+
+        async with world(steps(hold, answer_bytes()), steps(answer_bytes()), restarted) as (
+            transport,
+            upstream,
+        ):
+            first, second = Log(), Log()
+            for sink in (first, second):
+                transport.start(post(upstream), sink, connect_s=WAIT_S)
+            await upstream.until(lambda: len(upstream.requests) == 2)
+            hold.set()
+            await first.until(lambda _: first.over)
+            await second.until(lambda _: second.over)
+            assert transport.idle_connections == 2
+            answer = await told(transport, upstream, replayable=True)
+            assert answer == [(200, {}), b"1", "end"]
+            assert len(upstream.requests) == 4
+            assert transport.open_connections == 1
+
+    run(body())
+
+
+async def _reset(exchange: UpstreamExchange) -> None:
+    exchange.reset()
+
+
 @pytest.mark.parametrize("case", ["not_replayable", "fresh", "byte_seen", "twice"])
 def test_a_request_is_not_sent_again_when_that_might_do_harm(run: Run, case: str) -> None:
     async def body() -> None:

@@ -5,8 +5,9 @@ Everything aiohttp knows ends here: its session, its pool, its exceptions. No re
 arrive undecoded and are decoded here piece by piece. Does not live here: deadlines after the
 connection stands (inbox.py), what an answer means (routing.outcome).
 
-A kept-alive socket may be dead before we notice. Such a request is sent again, once, on another
-connection, if it is `replayable`, the socket had served before and no byte of an answer was seen.
+A kept-alive socket may be dead before we notice. Such a request is sent again, once, on a
+fresh connection, if it is `replayable`, the socket had served before and no byte of an answer was
+seen; the other sockets kept for that upstream are then not trusted either.
 Any other loss is reported: for a tool call nobody can know whether it was carried out.
 """
 
@@ -137,6 +138,7 @@ class _Attempt:
             total=None, connect=connect_s, ceil_threshold=float("inf")
         )
         self._over = False
+        self.wants_fresh = False
         self._flowing = asyncio.Event()
         self._flowing.set()
         self._socket: _Socket | None = None
@@ -200,6 +202,7 @@ class _Attempt:
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
             if not self._request.replayable or self._socket is None or self._socket.is_fresh:
                 raise
+        self.wants_fresh = True
         return await self._send()
 
     async def _send(self) -> aiohttp.ClientResponse:
@@ -262,14 +265,17 @@ class _Connector(aiohttp.TCPConnector):
         timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
     ) -> Connection:
         """As the base class, but never a socket that holds bytes nobody asked for."""
+        task = asyncio.current_task()
+        attempt = self.wanted_by.get(task) if task is not None else None
+        wants_fresh = attempt is not None and attempt.wants_fresh
         while True:
             connection = await super().connect(req, traces, timeout)
             socket = connection.protocol
-            if not isinstance(socket, _Socket) or not socket.should_close:
+            if not isinstance(socket, _Socket) or not (
+                socket.should_close or (wants_fresh and socket.has_served)
+            ):
                 break
             connection.close()
-        task = asyncio.current_task()
-        attempt = self.wanted_by.get(task) if task is not None else None
         if isinstance(socket, _Socket) and attempt is not None:
             socket.take(connection, attempt)
             attempt.took(socket)
@@ -286,6 +292,11 @@ class _Socket(ResponseHandler):
         self._heard = False
         self.owner: _Attempt | None = None
         self.idle = False
+
+    @property
+    def has_served(self) -> bool:
+        """Whether it comes out of the pool."""
+        return self._exchanges > 0
 
     @property
     def is_fresh(self) -> bool:
