@@ -61,11 +61,15 @@ task4-gateway: $(READY)     ## limits and failover on :9200
 
 # --- tests --------------------------------------------------------------------------------------
 
-# The paths of one pillar; a path that does not exist is left out.
-PILLAR_1 := $(wildcard tests/unit/tools tests/unit/demo/test_support.py tests/wire/test_task1*.py tests/seed/test_task1*.py)
-PILLAR_2 := $(wildcard tests/unit/mcp tests/unit/test_jsonrpc.py tests/app/test_mcp*.py tests/seed/test_task2*.py)
-PILLAR_3 := $(wildcard tests/unit/redaction tests/unit/test_sse.py tests/seed/test_task3*.py)
-PILLAR_4 := $(wildcard tests/unit/limits tests/unit/routing tests/unit/providers tests/wire/limits tests/seed/test_task4*.py)
+# The paths of one pillar. tests/acceptance and tests/seed show that each of them runs something.
+PILLAR_1 := tests/unit/tools tests/unit/demo tests/wire/test_task1_stdio.py
+PILLAR_2 := tests/unit/jsonrpc tests/unit/mcp $(wildcard tests/app/test_tool_traffic*.py) \
+            tests/wire/test_gateway_mcp.py tests/wire/test_tool_traffic_clients.py \
+            tests/wire/test_mcp_backend_clients.py tests/seed/test_task2_mcp_gateway.py
+PILLAR_3 := tests/unit/redaction tests/unit/wire_formats tests/unit/gateway/test_masking.py \
+            tests/unit/gateway/test_pipeline.py tests/seed/test_task3_guardrail.py
+PILLAR_4 := tests/unit/limits tests/contract/ledger tests/unit/routing tests/unit/providers \
+            $(wildcard tests/app/test_chat*.py) $(wildcard tests/wire/test_ledger*.py) tests/seed/test_task4_router.py
 
 test: $(READY)      ## the fast tier: under 90 s on two cores
 	@$(PYTEST) -n 2 -m "not full"
