@@ -11,6 +11,7 @@ import pytest
 
 from tests.app.chat_upstreams import HELLO, ROLE, completion, delta, event, texts
 from tests.app.test_chat_bodies import whole
+from tests.wire.conftest import Run
 from tests.wire.gateways import CHAT, JSON, KEYED, Served, chat, config_text, serving
 from tidegate.testing.scripted import (
     STREAM_HEAD,
@@ -47,7 +48,7 @@ async def quiet(served: Served, upstream: ScriptedUpstream) -> None:
 @pytest.mark.parametrize("leave", ["reset", "close"])
 @pytest.mark.parametrize("when", ["before the head", "mid-stream", "plain"])
 def test_a_client_that_leaves_takes_its_upstream_with_it(
-    tmp_path: Path, when: str, leave: str
+    run: Run, tmp_path: Path, when: str, leave: str
 ) -> None:
     async def body() -> None:
         never = asyncio.Event()
@@ -75,10 +76,12 @@ def test_a_client_that_leaves_takes_its_upstream_with_it(
         settled = [step for step in end["steps"] if step["verdict"] == "settle"]
         assert len(settled) == (1 if when == "mid-stream" else 0)
 
-    asyncio.run(body())
+    run(body())
 
 
-def test_one_that_does_not_read_is_felt_by_its_upstream_and_by_nobody_else(tmp_path: Path) -> None:
+def test_one_that_does_not_read_is_felt_by_its_upstream_and_by_nobody_else(
+    run: Run, tmp_path: Path
+) -> None:
     async def body() -> None:
         piece = chunk_bytes(event(delta(content="word " * 2000)))
         sent = 0
@@ -112,10 +115,10 @@ def test_one_that_does_not_read_is_felt_by_its_upstream_and_by_nobody_else(tmp_p
                 slow.abort()
                 await served.scene.until(lambda: served.app.in_flight == 0)
 
-    asyncio.run(body())
+    run(body())
 
 
-def test_a_body_beyond_the_cap_is_413_and_the_client_can_read_it(tmp_path: Path) -> None:
+def test_a_body_beyond_the_cap_is_413_and_the_client_can_read_it(run: Run, tmp_path: Path) -> None:
     async def body() -> None:
         text = config_text(tmp_path, server={"caps": {"llm_body_bytes": 100_000}})
         big = chat(user="x" * 2_000_000)
@@ -137,10 +140,10 @@ def test_a_body_beyond_the_cap_is_413_and_the_client_can_read_it(tmp_path: Path)
             await served.scene.until(lambda: served.app.in_flight == 0)
         assert [end["outcome"] for end in ends(tmp_path)] == ["gateway.body_too_large"] * 2
 
-    asyncio.run(body())
+    run(body())
 
 
-def test_requests_on_one_connection_follow_each_other(tmp_path: Path) -> None:
+def test_requests_on_one_connection_follow_each_other(run: Run, tmp_path: Path) -> None:
     async def body() -> None:
         stream = steps(STREAM_HEAD, chunk_bytes(HELLO), chunk_bytes(b""))
         scripts = [whole(completion("a")), stream, steps(answer_bytes(500)), whole(completion("b"))]
@@ -159,10 +162,10 @@ def test_requests_on_one_connection_follow_each_other(tmp_path: Path) -> None:
                 assert upstream.connections == 1
         assert [end["outcome"] for end in ends(tmp_path)] == ["ok", "ok", "ok"]
 
-    asyncio.run(body())
+    run(body())
 
 
-def test_a_killed_drain_ends_a_stream_honestly(tmp_path: Path) -> None:
+def test_a_killed_drain_ends_a_stream_honestly(run: Run, tmp_path: Path) -> None:
     async def body() -> None:
         never = asyncio.Event()
         script = steps(STREAM_HEAD, chunk_bytes(FIRST), never)
@@ -183,4 +186,4 @@ def test_a_killed_drain_ends_a_stream_honestly(tmp_path: Path) -> None:
                     assert json.loads(answer.body)["error"]["code"] == "gateway.overloaded"
                 assert len(upstream.requests) == 1
 
-    asyncio.run(body())
+    run(body())
