@@ -12,7 +12,7 @@ import pytest
 from tests.casebook import behaviors
 from tests.casebook.gateways import free_ports
 from tests.casebook.seen import Exchange, check, equal, short
-from tests.casebook.world import World, lacks, play
+from tests.casebook.world import World, lacks, passing, play
 
 pytestmark = pytest.mark.full
 FORBIDDEN = (
@@ -56,10 +56,10 @@ def test_case_P4_30() -> None:
         async with plain, World(providers=["primary"], config=config) as world:
             for name, answerer in ANSWERS.items():
                 world.behave("primary", answerer)
-                clean(world, await world.chat(), name)
-                clean(world, await world.chat(stream=True), f"{name} for a stream")
-            clean(world, await world.chat(model="refused"), "refused", forbidden=str(closed))
-            clean(world, await world.chat(model="tls"), "TLS failure", forbidden=str(port))
+                await clean(world, await world.chat(), name)
+                await clean(world, await world.chat(stream=True), f"{name} for a stream")
+            await clean(world, await world.chat(model="refused"), "refused", forbidden=str(closed))
+            await clean(world, await world.chat(model="tls"), "TLS failure", forbidden=str(port))
 
     play(body)
 
@@ -86,7 +86,7 @@ def unreachable(refused: str, tls: str) -> dict[str, object]:
     return {"providers": bad, "routes": [*routes, default]}
 
 
-def clean(world: World, exchange: Exchange, what: str, *, forbidden: str = "\x00") -> None:
+async def clean(world: World, exchange: Exchange, what: str, *, forbidden: str = "\x00") -> None:
     check(exchange.status >= 400, f"{what}: status {exchange.status}")
     error = exchange.chat.errors[0]["error"] if exchange.chat.errors else {}
     keys = {"type", "code", "message", "request_id"}
@@ -96,6 +96,15 @@ def clean(world: World, exchange: Exchange, what: str, *, forbidden: str = "\x00
     lacks([*FORBIDDEN, forbidden], f"{exchange.text}\n{heads}", what)
     extra = {name for name, _ in exchange.headers} - PASSING
     check(not extra, f"{what}: headers {sorted(extra)}")
-    lines = [line for line in world.gateway.log.splitlines() if error["request_id"] in line]
-    told = [line for line in lines if re.search(r"outcome|attempt", line)]
+    told = await logged(world, error["request_id"])
     check(told, f"{what}: the log has no detail under this request id")
+
+
+async def logged(world: World, request_id: str) -> bool:
+    """Whether the log has a detail under this id; its lines come through a pipe of their own."""
+    for _ in range(100):
+        lines = [line for line in world.gateway.log.splitlines() if request_id in line]
+        if any(re.search(r"outcome|attempt", line) for line in lines):
+            return True
+        await passing(0.02)
+    return False

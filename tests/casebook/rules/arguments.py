@@ -65,7 +65,7 @@ def _format_rule(view: View, m: Match) -> None:
 def _published_pattern(view: View, m: Match) -> None:
     """The schema's own patterns, read as ECMA-262 does: digits are ASCII."""
     talk, tried = view.seen.talk, 0
-    for name, arguments in _tool_calls(talk):
+    for name, arguments in tool_calls(talk):
         schema = next((t["inputSchema"] for t in talk.tools if t["name"] == name), {})
         for field, value in arguments.items():
             pattern = schema.get("properties", {}).get(field, {}).get("pattern")
@@ -77,7 +77,8 @@ def _published_pattern(view: View, m: Match) -> None:
     check(tried, "no published pattern was tried")
 
 
-def _tool_calls(talk: Talk) -> list[tuple[str, dict[str, Any]]]:
+def tool_calls(talk: Talk) -> list[tuple[str, dict[str, Any]]]:
+    """(tool, arguments) of every call that was sent."""
     found = []
     for request in talk.requests():
         params = request.get("params")
@@ -116,7 +117,44 @@ def _says(view: View, m: Match) -> None:
             check(not missing, f"id {short(reply.id)} says missing: {short(text)}")
 
 
+def _refunded(view: View, m: Match) -> None:
+    refunded = view.seen.talk.refunded
+    check(refunded is not None, "no balance was read")
+    if m["sum"]:
+        check(float(refunded or "nan") == float(m["sum"]), f"{refunded} was refunded")
+    else:
+        results = [r for r in view.seen.talk.replies if r.result and not r.refused]
+        check(float(refunded or 0) > 0, "nothing was refunded")
+        check(len(results) >= 1, "no call succeeded")
+
+
+def _no_echo(view: View, m: Match) -> None:
+    """No text that was sent as an argument comes back in a refusal."""
+    for reply in view.replies:
+        if not reply.refused:
+            continue
+        for _, arguments in tool_calls(view.seen.talk):
+            for value in arguments.values():
+                long_text = isinstance(value, str) and len(value) >= 6
+                echoed = long_text and value in text_of(reply)
+                check(not echoed, f"{short(value)} in {short(reply.message)}")
+
+
 RULES = (
+    Rule(
+        "refunded",
+        r"(?:(?:exactly )?one |(?:the )?)refund(?: is)? (?:recorded|made|booked)(?: "
+        r"once)?|(?P<sum>[0-9.]+) (?:is|was|are)"
+        r" refunded",
+        _refunded,
+        STDIO,
+    ),
+    Rule(
+        "no echo",
+        r"(?:the )?values? (?:is|are) not (?:echoed|repeated)|no value is (?:echoed|repeated)",
+        _no_echo,
+        STDIO,
+    ),
     Rule(
         "names field",
         r"(?:each|the message or data|the (?:message|error|data)|it) names (?:the )"

@@ -151,7 +151,8 @@ RULES = (
     ),
     Rule(
         "arguments complete",
-        r"argument(?:s'?| text)(?: per (?:position|index|call))? (?:is|are) complete",
+        r"argument(?:s'?| text)s?(?: (?:per|of|for) (?:both |all |each |every )?(?:tool )?"
+        r"(?:positions?|index|calls?))? (?:is|are) complete",
         each(_arguments_complete),
         _LLM,
     ),
@@ -163,7 +164,7 @@ RULES = (
     ),
     Rule(
         "names untouched",
-        r"(?:the )?function names? and ids? (?:are )?(?:untouched|unchanged|as sent)",
+        r"(?:the )?(?:function )?names?(?: and ids?)? (?:are |is )?(?:untouched|unchanged|as sent)",
         each(_name_untouched),
         _LLM,
     ),

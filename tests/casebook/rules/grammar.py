@@ -176,6 +176,15 @@ _SUFFIX = (
     r"|second|third|last))\b[^,;()]*)"
 )
 _LABELED = r"(?P<scope>\(\w\)) (?P<rest>.+)"
+_SUBJECT = (
+    r"(?:the )?(?:client|answer|response|reply|caller|request|headers?|result)(?:'s)?"
+    r"(?: (?:is|are|gets?|sees|receives|has|have))?(?: an?)? "
+)
+_LEADING_ALL = (
+    r"(?P<scope>in (?:all|each|every|both|no)(?: \w+)? (?:variants?|cases?|requests?|answers?)),?"
+    r" (?P<rest>.+)"
+)
+_LEADING_ROLE = r"(?P<scope>(?:the )?(?:viewer|admin)) (?:gets|sees|is|has) (?P<rest>.+)"
 _LEADING = (
     r"(?P<scope>\d+ to \d+|\d+(?:, \d+)* and \d+) (?P<rest>(?:pass|are|is|get|come|reach|answer).+)"
 )
@@ -244,10 +253,12 @@ class Parser:
             node = self._within(text[: cut.start()], text[cut.end() :])
             if node is not None:
                 return node
-        for form in (_LABELED, _LEADING):
+        for form in (_LABELED, _LEADING, _LEADING_ALL, _LEADING_ROLE):
             leading = re.fullmatch(form, text)
             if leading is not None:
-                return self._within(leading["scope"], leading["rest"])
+                node = self._within(leading["scope"], leading["rest"])
+                if node is not None:
+                    return node
         suffix = re.fullmatch(_SUFFIX, without_remarks(text))
         return self._within(suffix["scope"], suffix["rest"]) if suffix else None
 
@@ -261,8 +272,12 @@ class Parser:
         return None
 
     def _bare(self, text: str) -> Node | None:
-        plain = re.sub(f"^{_QUANTIFIER}", "", text, flags=re.IGNORECASE)
-        return self.parse(plain) if plain and plain != text else None
+        for words in (_QUANTIFIER, r"(?:both|all|then|also|and|but) ", _SUBJECT):
+            plain = re.sub(f"^{words}", "", text, flags=re.IGNORECASE)
+            node = self.parse(plain) if plain and plain != text else None
+            if node is not None:
+                return node
+        return None
 
     def _split(self, text: str, separator: str, kind: type["Every | Either"]) -> Node | None:
         for cut in _outside(text, separator):

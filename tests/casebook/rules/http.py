@@ -21,6 +21,7 @@ _WEB = ("http", "llm", "mcp")
 Match = re.Match[str]
 _HEADER = r"[A-Za-z]+(?:-[A-Za-z0-9]+)+|Allow|Location|Server|Via|Vary|Origin|Connection"
 _TELLS = {
+    "version": r"(?<![\d.])\d+\.\d+\.\d+(?![\d.])",
     "product name": r"tidegate|litellm|uvicorn|aiohttp|starlette|python/",
     "table": r"sqlite|\btable\b|select .* from",
     "hash": r"[0-9a-f]{64}|sha-?256",
@@ -273,7 +274,12 @@ RULES = (
         each(_rpc_code),
         ("http", "mcp"),
     ),
-    Rule("header value", rf"(?P<name>{_HEADER}): (?P<value>\S.*)", each(_header_value), _WEB),
+    Rule(
+        "header value",
+        rf"(?P<name>{_HEADER}): (?P<value>(?:(?!(?: and|,) [A-Z][\w-]+: ).)+)",
+        each(_header_value),
+        _WEB,
+    ),
     Rule("header value", r"(?P<name>Content-Length) (?P<value>\d+)", each(_header_value), _WEB),
     Rule(
         "header there",
@@ -315,8 +321,8 @@ RULES = (
     ),
     Rule(
         "tells nothing",
-        r"no (?P<things>(?:product name|table|hash|echo|stack trace|traceback"
-        r"|internal host|path|exception)\b.*)",
+        r"no (?P<things>(?:product name|version|table|hash|echo|stack trace|traceback|host name"
+        r"|internal host|path)\b.*?)(?: in (?:any|the) answers?)?",
         each(_tells_nothing),
         _WEB,
     ),
@@ -356,7 +362,7 @@ RULES = (
     ),
     Rule(
         "content type",
-        r"(?:Content-Type )?(?P<type>application/json|text/event-stream)",
+        r"(?:Content-Type )?(?:is )?(?P<type>application/json|text/event-stream)",
         each(_content_type),
         _WEB,
     ),
@@ -368,7 +374,8 @@ RULES = (
     ),
     Rule(
         "request id",
-        r"(?:an? |the )?(?:x-request-id|request_id|request id)(?: header)?",
+        r"(?:an? |the )?(?:x-request-id|request_id|request id)(?: header)?(?: (?:on"
+        r"|in) every answer)?",
         each(_request_id),
         _WEB,
     ),

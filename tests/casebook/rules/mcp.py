@@ -7,7 +7,6 @@ import json
 import re
 from typing import Any
 
-from tests.casebook.events import decode
 from tests.casebook.rules import profiles
 from tests.casebook.rules.grammar import Rule, View, each
 from tests.casebook.rules.http import _accepted, _refused
@@ -57,8 +56,9 @@ def _element(exchange: Exchange, m: Match, view: View) -> None:
     wanted = literal(m["id"])
     found = [message for message in exchange.messages if same(message.get("id"), wanted)]
     check(len(found) == 1, f"{len(found)} answers with id {m['id']}: {short(exchange.text)}")
-    if m["code"]:
-        fits = profiles.fits(found[0], int(m["code"]), view.seen.profile)
+    code = m["code"] or m["bare"]
+    if code:
+        fits = profiles.fits(found[0], int(code), view.seen.profile)
         check(fits, f"id {m['id']}: {short(found[0])}")
     else:
         check(m["what"] in found[0], f"id {m['id']}: {short(found[0])}")
@@ -86,93 +86,6 @@ def _name_escaped(exchange: Exchange, m: Match, view: View) -> None:
     equal(shown, name, "data.tool")
     odd = [byte for byte in exchange.body if byte > 126 or (byte < 32 and byte not in (10, 13))]
     check(not odd, "the name is not escaped")
-
-
-def _holds_notification(exchange: Exchange, m: Match, view: View) -> None:
-    methods = [message.get("method") for message in exchange.messages]
-    said = [e.json for e in _canned_events(exchange)]
-    wanted = [v["method"] for v in said if isinstance(v, dict) and "method" in v]
-    check(wanted, "the upstream sent no notification")
-    for method in wanted:
-        check(method in methods, f"no {method} in {short(exchange.text)}")
-
-
-def _canned_events(exchange: Exchange) -> list[Any]:
-    return list(decode([(0.0, exchange.canned)]))
-
-
-def _tools(exchange: Exchange) -> list[str]:
-    found = [
-        [tool.get("name") for tool in message["result"]["tools"]]
-        for message in exchange.messages
-        if isinstance(message.get("result"), dict)
-        and isinstance(message["result"].get("tools"), list)
-    ]
-    check(len(found) == 1, f"{len(found)} tool lists: {short(exchange.text)}")
-    return list(found[0])
-
-
-def _lists(exchange: Exchange, m: Match, view: View) -> None:
-    equal(_tools(exchange), items(m["tools"]), "tools")
-
-
-def _odd_line(exchange: Exchange, m: Match, view: View) -> None:
-    lists = [message for message in exchange.messages if "tools" in (message.get("result") or {})]
-    check(len(lists) == 1, f"{len(lists)} tool lists")
-    odd = [e.data for e in _canned_events(exchange) if e.data and e.json is None]
-    check(odd, "the upstream sent no odd line")
-    for data in odd:
-        check("tools" not in data or data not in exchange.text, f"{short(data)} went on")
-    check("admin_" not in exchange.text, f"a hidden tool in {short(exchange.text)}")
-
-
-def _filtered_list(exchange: Exchange, m: Match, view: View) -> None:
-    names = _tools(exchange)
-    check(names and not [n for n in names if n.startswith("admin_")], f"tools {names}")
-
-
-def _not_empty_tools(exchange: Exchange, m: Match, view: View) -> None:
-    result = exchange.rpc.get("result")
-    check(not (isinstance(result, dict) and result.get("tools") == []), "an empty tools array")
-
-
-def _not_raw(exchange: Exchange, m: Match, view: View) -> None:
-    check(exchange.body.strip() != exchange.canned.strip(), "the upstream's body, raw")
-    check("admin_" not in exchange.text, f"raw: {short(exchange.text)}")
-
-
-def _empty_tools(exchange: Exchange, m: Match, view: View) -> None:
-    result = exchange.rpc.get("result") or {}
-    check(result.get("tools") == [], f"tools {short(result.get('tools'))}")
-
-
-def _cursor_kept(exchange: Exchange, m: Match, view: View) -> None:
-    said = (parsed(exchange.canned) or {}).get("result", {}).get("nextCursor")
-    check(said is not None, "the upstream sent no nextCursor")
-    equal((exchange.rpc.get("result") or {}).get("nextCursor"), said, "nextCursor")
-
-
-def _no_cursor(exchange: Exchange, m: Match, view: View) -> None:
-    result = exchange.rpc.get("result") or {}
-    check("nextCursor" not in result, f"nextCursor {short(result.get('nextCursor'))}")
-
-
-def _cursor_upstream(view: View, m: Match) -> None:
-    given = [
-        (exchange.rpc.get("result") or {}).get("nextCursor") for exchange in view.seen.exchanges
-    ]
-    said = [
-        (parsed(exchange.canned) or {}).get("result", {}).get("nextCursor")
-        for exchange in view.seen.exchanges
-    ]
-    came = [
-        (call.json or {}).get("params", {}).get("cursor")
-        for exchange in view.seen.exchanges[1:]
-        for call in exchange.calls
-    ]
-    check(came, "no cursor came upstream")
-    equal(came, [cursor for cursor in said if cursor is not None], "cursors upstream")
-    check(any(cursor is not None for cursor in given), "the client got no cursor")
 
 
 def _exact(data: bytes | str) -> Any:
@@ -253,8 +166,95 @@ def _unknown_alike(view: View, m: Match) -> None:
         raise Mismatch(f"different answers: {short(sorted(map(str, shapes)))}")
 
 
+def _runs_times(view: View, m: Match) -> None:
+    wanted = number(m["count"])
+    for exchange in view.exchanges:
+        ran = exchange.executed.count(m["tool"])
+        check(ran == wanted, f"{exchange.name}: {m['tool']} ran {ran} times")
+
+
+def _code_with_id(exchange: Exchange, m: Match, view: View) -> None:
+    fits = profiles.fits(exchange.rpc, int(m["code"]), view.seen.profile)
+    check(fits and same(exchange.rpc.get("id"), literal(m["id"])), short(exchange.text))
+
+
+def _id_as_sent(exchange: Exchange, m: Match, view: View) -> None:
+    sent = exchange.sent.json
+    wanted = [one["id"] for one in (sent if isinstance(sent, list) else [sent]) if "id" in one]
+    got = [one.get("id") for one in exchange.messages if "method" not in one]
+    equal(got, wanted, "ids")
+
+
+def _one_object(exchange: Exchange, m: Match, view: View) -> None:
+    check(isinstance(exchange.json, dict), f"answer {short(exchange.text)}")
+
+
+def _members_kept(exchange: Exchange, m: Match, view: View) -> None:
+    said = (parsed(exchange.canned) or {}).get("result") or {}
+    got = exchange.rpc.get("result") or {}
+    for name in items(m["names"]):
+        check(name in said, f"the upstream sent no {name}")
+        equal(got.get(name), said[name], name)
+
+
+def _generic_error(exchange: Exchange, m: Match, view: View) -> None:
+    error = exchange.rpc.get("error") or {}
+    check(error.get("code") == -32603, f"error {short(error)}")
+    said = (parsed(exchange.canned) or {}).get("error") or {}
+    text = str(said.get("message", "\x00"))
+    check(text not in exchange.text, f"the upstream's words in {short(exchange.text)}")
+
+
+def _data_is(exchange: Exchange, m: Match, view: View) -> None:
+    data = (exchange.rpc.get("error") or {}).get("data") or {}
+    equal(data.get(m["member"]), literal(m["value"]), f"data.{m['member']}")
+
+
 _UP = r"(?:the )?(?:upstream|backend|server)"
+_IDS_KEPT = (
+    r"(?:the )?ids?(?: type and value)? (?:(?:comes? back|arrives?|is|are|stays?"
+    r"|keeps? (?:their|its)) )?"
+    r"(?:as sent|type|identical(?: to the request)?|unchanged)"
+)
 RULES = (
+    Rule(
+        "runs",
+        rf"(?:{_UP} runs )?(?P<tool>[a-z]\w*_\w+)(?: runs| is run)? (?:exactly )?"
+        rf"(?P<count>once|twice|{NUMBER} times)",
+        _runs_times,
+        _MCP,
+    ),
+    Rule(
+        "code with id",
+        rf"(?:error )?(?P<code>{RPC_CODE}) (?:with|and) id (?P<id>-?\d+|\"[^\"]*\")",
+        each(_code_with_id),
+        _MCP,
+    ),
+    Rule("id as sent", _IDS_KEPT, each(_id_as_sent), _MCP),
+    Rule(
+        "one object",
+        r"(?:one|a single) JSON object(?:, not an array)?|not an array",
+        each(_one_object),
+        _MCP,
+    ),
+    Rule(
+        "members kept",
+        r"(?P<names>_?[a-z]\w+(?:(?:, | and |, and )_?[a-z]\w+)*) (?:is|are) (?:kept|untouched)",
+        each(_members_kept),
+        _MCP,
+    ),
+    Rule(
+        "generic error",
+        r"(?:the )?error is generic|(?:an? )?generic error",
+        each(_generic_error),
+        _MCP,
+    ),
+    Rule(
+        "data is",
+        r"data\.(?P<member>\w+) (?:is |= ?|: ?)(?P<value>\"[^\"]*\"|\S+)",
+        each(_data_is),
+        _MCP,
+    ),
     Rule(
         "not executed",
         rf"{_UP} (?:never (?:sees|gets|runs)|does not (?:see|get|run)) "
@@ -278,8 +278,8 @@ RULES = (
     Rule("id null", r"id null", each(_id_null), _MCP),
     Rule(
         "element",
-        r"id (?P<id>-?\d+|\"[^\"]*\"):? (?:is |gets |has |an? |the )*(?P<what>result"
-        rf"|error)(?: (?P<code>{RPC_CODE}))?",
+        r"id (?P<id>-?\d+|\"[^\"]*\"):? (?:is |gets |has |an? |the )*(?:(?P<what>result"
+        rf"|error)(?: (?P<code>{RPC_CODE}))?|(?P<bare>{RPC_CODE}))",
         each(_element),
         _MCP,
     ),
@@ -301,47 +301,10 @@ RULES = (
     ),
     Rule("every one refused", r"every one is refused \((?P<how>.+)\)", each(_refused), _MCP),
     Rule(
-        "holds notification",
-        r"(?:the )?client(?: stream)? (?:holds|gets|sees) the notifications?",
-        each(_holds_notification),
-        _MCP,
-    ),
-    Rule(
-        "lists",
-        r"(?:the )?(?:tools event|list|tools) (?:lists|holds|has|shows) only (?P<tools>.+)",
-        each(_lists),
-        _MCP,
-    ),
-    Rule("lists", r"(?P<tools>[a-z]\w*_\w+(?:(?:, | and )[a-z]\w*_\w+)*)", each(_lists), _MCP),
-    Rule(
-        "odd line",
-        r"the odd line neither disables the filter nor passes a tool list",
-        each(_odd_line),
-        _MCP,
-    ),
-    Rule(
-        "filtered list",
-        r"(?:either )?the filtered list reaches the client",
-        each(_filtered_list),
-        _MCP,
-    ),
-    Rule("not empty tools", r"not an empty tools array", each(_not_empty_tools), _MCP),
-    Rule("not raw", r"not the raw body", each(_not_raw), _MCP),
-    Rule("empty tools", r'"tools": \[\](?: \(.*\))?', each(_empty_tools), _MCP),
-    Rule(
-        "cursor kept", r"nextCursor (?:is )?kept(?: as sent by upstream)?", each(_cursor_kept), _MCP
-    ),
-    Rule("no cursor", r"no nextCursor", each(_no_cursor), _MCP),
-    Rule(
-        "cursor upstream",
-        r"(?:the )?cursor is passed upstream (?:byte for byte|unchanged)",
-        _cursor_upstream,
-        _MCP,
-    ),
-    Rule(
         "result equal",
-        r"the result reaches the client (?:JSON-)?equal(?:, field for field)?(?:, "
-        r"numbers not re-rounded)?|(?:the )?numbers (?:are )?not re-rounded",
+        r"(?:the )?result reaches the client (?:(?:JSON-)?equal|unchanged|as sent)"
+        r"(?:, field for field)?(?:, numbers not re-rounded)?|(?:the )?numbers (?:are "
+        r")?not re-rounded",
         each(_result_equal),
         _MCP,
     ),

@@ -178,7 +178,8 @@ SCOPES = (
     ),
     Scope(
         rf"in (?:all|each|every)(?: of the)?(?: (?P<count>{NUMBER}))?(?: variants?| "
-        r"cases?| requests?| answers?)?|in both(?P<c>)|both|all(?: of them)?",
+        r"cases?| requests?| answers?)?|in both(?P<c>)|both|all(?: of them)?"
+        r"|every (?:variant|case|request|answer)",
         lambda v, m: _everything(v, m) if m["count"] else v.only(v.seen.everything),
         _WEB,
     ),

@@ -182,6 +182,44 @@ def _array(view: View, m: Match) -> None:
         raise Mismatch(f"{len(view.replies)} replies")
 
 
+def _ids_code(view: View, m: Match) -> None:
+    codes = [int(code) for code in re.findall(RPC_CODE, m["codes"])]
+    for wanted in ids(m["ids"]):
+        found = view.seen.talk.with_id(wanted)
+        there = len(found) == 1 and any(fits(found[0], code, view) for code in codes)
+        check(there, f"id {short(wanted)}: {short([r.message for r in found])}")
+
+
+def _no_reply_to(view: View, m: Match) -> None:
+    for wanted in ids(m["ids"]):
+        found = view.seen.talk.with_id(wanted)
+        check(not found, f"id {short(wanted)}: {short([r.message for r in found])}")
+
+
+def _silence(view: View, m: Match) -> None:
+    check(not view.replies, f"replies: {short([r.message for r in view.replies])}")
+
+
+def _is_error_result(view: View, m: Match) -> None:
+    check(view.replies, "no reply")
+    for reply in view.replies:
+        result = reply.result
+        there = isinstance(result, dict) and result.get("isError") is True
+        check(there, f"id {short(reply.id)}: {short(reply.message)}")
+
+
+def _has_result(view: View, m: Match) -> None:
+    check(view.replies, "no reply")
+    for reply in view.replies:
+        check(reply.result is not None and not reply.refused, short(reply.message))
+
+
+def _stderr_holds(view: View, m: Match) -> None:
+    stderr = view.seen.talk.stderr
+    for word in items(m["words"]):
+        check((word in stderr) == (not m["no"]), f"stderr: {short(stderr[-160:])}")
+
+
 IDS = r"ids? (?P<ids>(?:-?\d+|\"[^\"]*\")(?:(?:, and |, | and | to )(?:-?\d+|\"[^\"]*\"))*)"
 _BOUND = r"(?P<bound>[0-9.]+ ?(?:ms|s|min))"
 _PLACED = rf"{RPC_CODE}(?: \((?:id null|own id)\)| with id null)?"
@@ -296,4 +334,32 @@ RULES = (
         STDIO,
     ),
     Rule("array", rf"an array with (?P<count>both|{NUMBER}) replies", _array, STDIO),
+    Rule(
+        "code by id",
+        rf"{IDS}:? (?:gets? |is |are |has |have |answered )*(?:with )?(?:error |an error )?"
+        rf"(?:code )?(?P<codes>{RPC_CODE}(?:(?:,? or |, ){RPC_CODE})*)",
+        _ids_code,
+        STDIO,
+    ),
+    Rule(
+        "no reply to id",
+        rf"no reply (?:to|for) {IDS}",
+        _no_reply_to,
+        STDIO,
+    ),
+    Rule("no reply to id", rf"{IDS} gets? no reply", _no_reply_to, STDIO),
+    Rule("silence", r"no repl(?:y|ies)(?: at all)?|nothing is answered", _silence, STDIO),
+    Rule(
+        "error result",
+        r"(?:an? |the )?(?:(?:tool )?result with )?isError(?: is| set to)?(?:: ?| )?(?:true)?",
+        _is_error_result,
+        STDIO,
+    ),
+    Rule("has result", r"(?:an? |the |its |normal )*result", _has_result, STDIO),
+    Rule(
+        "stderr holds",
+        r"stderr (?:holds|has|says|names) (?P<no>no )?(?P<words>.+)",
+        _stderr_holds,
+        STDIO,
+    ),
 )

@@ -149,7 +149,8 @@ def _events_in_order(exchange: Exchange, m: Match, view: View) -> None:
     said = [chunk for _, chunk in exchange.canned_chat.chunks]
     got = [chunk for _, chunk in exchange.chat.chunks]
     total = len(said) + exchange.canned_chat.done
-    check(total == number(m["count"]), f"the upstream sent {total} events")
+    wanted = number(m["count"]) if m["count"] else total
+    check(total == wanted, f"the upstream sent {total} events")
     left = _order(got)
     for chunk in _order(said):
         check(chunk in left, f"no event {chunk} in {left}")
@@ -310,7 +311,8 @@ RULES = (
     ),
     Rule(
         "sdk is content",
-        r"(?:no|without(?: an?)?) exception|client (?:raises|gets) no (?:exception|error)",
+        r"(?:no|without(?: an?)?) exception(?: in the client)?|client (?:raises|gets) "
+        r"no (?:exception|error)",
         each(_no_exception),
         _LLM,
     ),
@@ -324,7 +326,7 @@ RULES = (
     ),
     Rule(
         "events in order",
-        rf"all (?P<count>{NUMBER}) events arrive in order",
+        rf"(?:all|every)(?: (?P<count>{NUMBER}))? (?:events?|chunks?) arrives?(?: in order)?",
         each(_events_in_order),
         _LLM,
     ),
