@@ -6,7 +6,9 @@ from typing import Any
 import pytest
 
 from tests.app.mcp_world import CREDENTIAL, TOKENS, Asked, World, ask, call, tell, value
-from tidegate.mcp.eras import LEGACY
+from tidegate.gateway.masking import Masking
+from tidegate.mcp.eras import LEGACY, decode_value, encode_value
+from tidegate.redaction import RedactionPolicy
 
 MODERN = "2026-07-28"
 META = {
@@ -198,6 +200,30 @@ def test_a_modern_call_reaches_the_server_with_headers_of_our_making() -> None:
         }
         assert len(asked.header_names) == len(asked.headers)
         assert world.sent == [message]
+
+    run(body)
+
+
+def test_a_masked_argument_is_masked_in_its_header_too() -> None:
+    async def body() -> None:
+        masking = Masking(RedactionPolicy.preset(), tool_arguments="enforce", tool_results="off")
+        world = World(masking=masking)
+        message, headers = modern_call("get_status")
+        mail, umlaut = "jane@example.com", "j\u00e4ne jane@example.com"
+        message["params"]["arguments"] = {"to": mail, "deep": {"cc": umlaut}, "n": 5, "l": [mail]}
+        await world.post(
+            message,
+            mcp_param_to=mail,
+            mcp_param_cc=encode_value(umlaut),
+            mcp_param_n="5",
+            **headers,
+        )
+        (asked,) = world.transport.asked
+        arguments = asked.message["params"]["arguments"]
+        assert arguments["to"] == asked.headers["mcp-param-to"] == "[REDACTED_EMAIL]"
+        assert decode_value(asked.headers["mcp-param-cc"]) == arguments["deep"]["cc"]
+        assert asked.headers["mcp-param-n"] == "5"
+        assert mail not in str(asked.headers)
 
     run(body)
 

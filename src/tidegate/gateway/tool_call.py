@@ -5,7 +5,7 @@ steps that need no waiting: read, compare with the headers, authorize. Does not 
 decisions themselves (mcp), their order and everything that waits (tool_traffic).
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -42,7 +42,14 @@ from tidegate.mcp.authorize import (
 )
 from tidegate.mcp.batch import flaw_of
 from tidegate.mcp.denials import Hiding, Profile, Refusal, refusal
-from tidegate.mcp.eras import MODERN, McpHeaders, Rejection, Revision, settle
+from tidegate.mcp.eras import (
+    MODERN,
+    McpHeaders,
+    Rejection,
+    Revision,
+    settle,
+    with_arguments,
+)
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.mcp.listing import narrow_subscription
 from tidegate.mcp.rules import RuleSet
@@ -121,11 +128,12 @@ class Turn:
 class Plan:
     """What becomes of one message: answered by us (`refusal`), forwarded, or dropped.
 
-    `message` is what is forwarded: narrowed, masked and aimed where that was necessary.
-    `outcome` is the word for its end.
+    `message` is what is forwarded: narrowed, masked and aimed where that was necessary; `headers`
+    are those of the client that may go with it. `outcome` is the word for its end.
     """
 
     message: Message
+    headers: McpHeaders
     refusal: Refusal | None = None
     forwards: bool = True
     outcome: str = "ok"
@@ -213,7 +221,7 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
     if isinstance(message, Response):
         asked = turn.session is not None and turn.session.questions.take(typed(message.id))
         turn.trail.step("answer", "allow" if asked else "drop")
-        return Plan(message, forwards=asked)
+        return Plan(message, turn.headers, forwards=asked)
     name, rules = turn.server.address.name, turn.policy.rules
     task_id = (message.params or {}).get("taskId")
     decision = authorize(
@@ -223,7 +231,7 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
         server=name,
         task_tool=sessions.task_tool(turn.principal, name, task_id),
     )
-    plan = Plan(message)
+    plan = Plan(message, turn.headers)
     if isinstance(decision, Allow) and message.method == "subscriptions/listen":
         decision = _narrow(turn, plan, decision)
     _note(turn, message, decision)
@@ -315,11 +323,21 @@ def _mask_arguments(turn: Turn, plan: Plan) -> None:
     turn.trail.counts("redact_arguments", mode, found)
     if mode == "enforce" and masked is not arguments:
         params = {**(call.params or {}), "arguments": masked}
+        plan.headers = with_arguments(turn.headers, dict(_changes(arguments, masked)))
         plan.message = (
             Request(call.id, call.method, params)
             if isinstance(call, Request)
             else Notification(call.method, params)
         )
+
+
+def _changes(old: object, new: object) -> Iterator[tuple[str, str]]:
+    """The texts that were masked, where a header may repeat them: not inside of lists."""
+    if isinstance(old, dict) and isinstance(new, dict):
+        for member, value in old.items():
+            yield from _changes(value, new.get(member))
+    elif isinstance(old, str) and isinstance(new, str) and old != new:
+        yield old, new
 
 
 __all__ = [

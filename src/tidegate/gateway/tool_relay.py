@@ -192,7 +192,7 @@ class ToolRelay:
             plan.message,
             turn.server.address,
             turn.revision,
-            turn.headers,
+            plan.headers,
             session=session,
             upstream_id=upstream_id,
         )
@@ -202,7 +202,7 @@ class ToolRelay:
         if turn.revision.modern or call.method == "initialize":
             return
         params: Tree = {"requestId": running.upstream_id, "reason": "the client has gone"}
-        plan = Plan(Notification("notifications/cancelled", params))
+        plan = Plan(Notification("notifications/cancelled", params), turn.headers)
         self.upstream.cast(turn.server.address.url, self._outgoing(turn, plan))
 
 

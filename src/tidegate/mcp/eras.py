@@ -11,7 +11,7 @@ import base64
 import binascii
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.jsonrpc import Batch, Call, Code, Message, Request, Response, Tree
@@ -146,6 +146,16 @@ def upstream_headers(call: Call, revision: Revision, headers: McpHeaders) -> lis
     return own
 
 
+def with_arguments(headers: McpHeaders, changed: Mapping[str, str]) -> McpHeaders:
+    """`headers` with every Mcp-Param that repeats an argument in `changed` brought up to date."""
+    params = []
+    for name, value in headers.params:
+        text = decode_value(value)
+        new = None if text is None else changed.get(text)
+        params.append((name, value if new is None else encode_value(new)))
+    return replace(headers, params=tuple(params))
+
+
 def named_by(call: Call) -> str | None:
     """The value that Mcp-Name has to repeat; None if the body names nothing."""
     member = NAME_MEMBER.get(call.method)
@@ -271,4 +281,5 @@ __all__ = [
     "read_headers",
     "settle",
     "upstream_headers",
+    "with_arguments",
 ]
