@@ -287,6 +287,23 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
         asyncio.run(open_and_close(tmp_path / "missing" / "r.db"))
 
 
+class Broken(SystemClock):
+    """A bug where nobody expects one."""
+
+    def now_s(self) -> float:
+        raise RuntimeError
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
+def test_a_bug_while_the_file_is_opened_is_a_refusal_and_no_endless_wait(tmp_path: Path) -> None:
+    async def body() -> None:
+        with pytest.raises(StoreUnavailable):
+            async with asyncio.timeout(5.0):
+                await Recorder(tmp_path / "r.db", Broken()).open()
+
+    asyncio.run(body())
+
+
 def test_old_entries_leave_and_the_rest_of_the_chain_still_holds(tmp_path: Path) -> None:
     path, clock = tmp_path / "r.db", ManualClock()
 

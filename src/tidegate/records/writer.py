@@ -29,7 +29,7 @@ _PRUNE_EVERY_S = 60.0
 _RETRY_S = 0.5
 
 Answer = Callable[[str], None]
-"""Called once from the writer's thread: "" when it is on disk, else the kind of failure."""
+"""Called from the writer's thread; the first call counts: "" when it is on disk, else the kind of failure."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +84,7 @@ class Writer:
         return len(self._queue)
 
     def start(self, opened: Answer, stopped: Answer) -> None:
-        """Open the file in the thread; `opened` and `stopped` are called from it, once each."""
+        """Open the file in the thread, which calls `opened` (the first call counts) and `stopped`."""
         self._thread = threading.Thread(
             target=self._run, args=(opened, stopped), name="tidegate-records", daemon=True
         )
@@ -120,6 +120,7 @@ class Writer:
                 self.discarded += waiting.kind == "end"
                 if waiting.answer is not None:
                     waiting.answer(why or "writer stopped")
+            opened(why)  # in case it was not told: an answer counts once
             stopped(why)
 
     def _work(self, opened: Answer) -> str:
