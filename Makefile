@@ -75,13 +75,13 @@ test: $(READY)      ## the fast tier: under 90 s on two cores
 	@$(PYTEST) -n 2 -m "not full"
 
 test-1: $(READY)    ## tests of the strict MCP server
-	@$(PYTEST) $(PILLAR_1)
+	@$(PYTEST) -n 2 -m "not full" $(PILLAR_1)
 test-2: $(READY)    ## tests of the MCP gateway
-	@$(PYTEST) $(PILLAR_2)
+	@$(PYTEST) -n 2 -m "not full" $(PILLAR_2)
 test-3: $(READY)    ## tests of the redaction
-	@$(PYTEST) $(PILLAR_3)
+	@$(PYTEST) -n 2 -m "not full" $(PILLAR_3)
 test-4: $(READY)    ## tests of limits and failover
-	@$(PYTEST) $(PILLAR_4)
+	@$(PYTEST) -n 2 -m "not full" $(PILLAR_4)
 
 lint: $(READY)
 	@$(PY) -m ruff format --check src tests bench
