@@ -29,7 +29,8 @@ _PRUNE_EVERY_S = 60.0
 _RETRY_S = 0.5
 
 Answer = Callable[[str], None]
-"""Called from the writer's thread; the first call counts: "" when it is on disk, else the kind of failure."""
+"""Called from the writer's thread: "" when it is on disk, else the kind of failure. The first
+call counts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,7 +85,7 @@ class Writer:
         return len(self._queue)
 
     def start(self, opened: Answer, stopped: Answer) -> None:
-        """Open the file in the thread, which calls `opened` (the first call counts) and `stopped`."""
+        """Open the file in the thread; it calls `opened` once that is done, and `stopped`."""
         self._thread = threading.Thread(
             target=self._run, args=(opened, stopped), name="tidegate-records", daemon=True
         )
