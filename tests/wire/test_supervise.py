@@ -215,6 +215,24 @@ def test_a_change_of_the_file_is_taken_once_it_rests(run: Run, tmp_path: Path) -
     run(body())
 
 
+def test_a_change_while_the_stores_open_is_taken_as_well(run: Run, tmp_path: Path) -> None:
+    async def body() -> None:
+        path = tmp_path / "tidegate.yaml"
+        path.write_text("{}")
+
+        class Slow(FakeService):
+            async def open(self) -> None:
+                await super().open()
+                path.write_text("{ demo: true }")
+
+        service = Slow()
+        async with supervised(service, watch=path) as gateway:
+            await gateway.ready()
+            await until(lambda: bool(service.reloaded))
+
+    run(body())
+
+
 def test_a_taken_port_is_said_and_ends_with_1(run: Run, caplog: pytest.LogCaptureFixture) -> None:
     async def body() -> None:
         with socket.create_server(("127.0.0.1", 0)) as taken:

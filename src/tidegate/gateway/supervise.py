@@ -167,6 +167,8 @@ class Supervision:
     ) -> None:
         self._service, self._settings = service, settings
         self._load, self._watch = load, watch
+        # As it was read, or nearly so: what is written while the stores open is a change, too.
+        self._seen = _signature(watch) if watch is not None else None
         self._stopping, self._forced = asyncio.Event(), asyncio.Event()
         self._reload_wanted = asyncio.Event()
         self._code = 0
@@ -323,7 +325,7 @@ class Supervision:
         )
 
     async def _watch_file(self, path: Path) -> None:
-        seen = pending = _signature(path)
+        seen = pending = self._seen
         clock_turn = asyncio.Event()
         while True:
             asyncio.get_running_loop().call_later(self._settings.poll_s, clock_turn.set)
