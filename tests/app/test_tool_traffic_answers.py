@@ -101,6 +101,18 @@ def test_a_list_is_filtered_in_every_form(form: str, accept: str | None, hide: s
     run(body)
 
 
+@pytest.mark.parametrize("odd", [[ADMIN], "admin_reset_key", None])
+def test_a_list_that_is_no_object_is_a_failure_and_not_shown(odd: object) -> None:
+    async def body() -> None:
+        raw = json.dumps(result(odd)).encode()
+        world = World(answering(raw), hide_denied="list")
+        answer = await world.post(ask("tools/list"))
+        assert value(answer)["error"]["code"] == -32603
+        assert world.records.ends[0].snapshot().outcome == "gateway.upstream_failed"
+
+    run(body)
+
+
 def test_without_hiding_a_list_is_the_bytes_of_the_server() -> None:
     async def body() -> None:
         raw = b'{"jsonrpc": "2.0", "id": 1, "result": {"tools": [], "x": 0.10, "y": 1E2}}'

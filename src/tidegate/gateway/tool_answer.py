@@ -15,9 +15,10 @@ from typing import Final, TypeVar
 from tidegate import sse, strictjson
 from tidegate.gateway.respond import Header, Responder
 from tidegate.gateway.tool_call import Turn
+from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
 from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
-from tidegate.mcp.authorize import subject_of
+from tidegate.mcp.authorize import LISTED_KIND, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY, accepts_events
 from tidegate.mcp.listing import filter_result, filter_tasks, made_private, may_hear
@@ -68,7 +69,7 @@ class Shaper:
         self._sessions = sessions
 
     def reply(self, reply: Reply, status: int) -> Answer:
-        """The answer to the client's request; `status` is the upstream's."""
+        """The answer to the client's request; `status` is the upstream's. Raises ServerFailed."""
         turn, request_id = self._turn, self._turn.responder.request_id
         subject = subject_of(self.call)
         hides_all = turn.policy.hide_denied == "full"
@@ -82,7 +83,8 @@ class Shaper:
         if member == "result":
             self._remember(value)
             value = self._filtered(value)
-        shown = self._own_subscription(self._masked(value))
+        lists = self.call.method in LISTED_KIND
+        shown = self._own_subscription(self._masked(value, lists=lists))
         if shown is not message[member] or typed(self._running.upstream_id) != typed(self.call.id):
             message = {"jsonrpc": "2.0", "id": self.call.id, member: shown}
         elif cleaned is not reply:
@@ -102,7 +104,7 @@ class Shaper:
             return None  # nowhere to send the client's answer; and never in the modern era
         else:
             turn.session.questions.put(typed(aside.id), None)
-        shown = self._own_subscription(self._masked(params))
+        shown = self._own_subscription(self._masked(params, uri=True))
         if shown is params:
             return aside.raw or strictjson.dumps(aside.message)
         return strictjson.dumps({**aside.message, "params": shown})
@@ -113,6 +115,8 @@ class Shaper:
 
     def _filtered(self, result: object) -> object:
         turn = self._turn
+        if turn.hides and self.call.method in LISTED_KIND and not isinstance(result, dict):
+            raise ServerFailed("malformed")
         if turn.hides:
             result = filter_result(result, turn.may_see)
         if self.call.method == "tasks/list":
@@ -120,11 +124,11 @@ class Shaper:
             result = filter_tasks(result, lambda task_id: owned(task_id) is not None)
         return made_private(result)
 
-    def _masked(self, value: object) -> object:
+    def _masked(self, value: object, *, lists: bool = False, uri: bool = False) -> object:
         masked, found = self._turn.server.masking.mask_result(value)
         for label, count in found.items():
             self.counts[label] = self.counts.get(label, 0) + count
-        return value if masked is value else restored(value, masked)
+        return value if masked is value else restored(value, masked, lists=lists, uri=uri)
 
     def _remember(self, result: object) -> None:
         """What later messages are judged by: a session's version, the tool that began a task."""

@@ -6,6 +6,7 @@ one generic error, and when an error says "unknown tool". Does not live here: fr
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
@@ -105,21 +106,38 @@ def sort(incoming: Incoming, sent_id: Id) -> Reply | Note | Ask | None:
     """What a message is to the request `sent_id`; None for what must go nowhere.
 
     An answer with another id, or with the same id in another type, is not ours: it is dropped,
-    never delivered.
+    never delivered. Members that are not of JSON-RPC are left out: nobody filters or masks them.
     """
     message = incoming.value
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
         return None
     method, id = message.get("method"), message.get("id")  # noqa: A001 - the member's name
-    if method is not None:
-        if not isinstance(method, str) or "result" in message or "error" in message:
-            return None
-        if "id" not in message:
-            return Note(message, method, incoming.raw)
-        return Ask(message, method, id, incoming.raw) if _is_id(id) else None
+    if method is None:
+        return _reply(message, incoming.raw, sent_id)
+    if not isinstance(method, str) or "result" in message or "error" in message:
+        return None
+    shown, raw = _with_only(("jsonrpc", "id", "method", "params"), message, incoming.raw)
+    if "id" not in message:
+        return Note(shown, method, raw)
+    return Ask(shown, method, id, raw) if _is_id(id) else None
+
+
+def _reply(message: Tree, raw: bytes | None, sent_id: Id) -> Reply | None:
+    id = message.get("id")  # noqa: A001 - the member's name
     if not _is_id(id) or typed(id) != typed(sent_id):
         return None
-    return Reply(message, incoming.raw) if ("result" in message) != ("error" in message) else None
+    if ("result" in message) == ("error" in message):
+        return None
+    return Reply(*_with_only(("jsonrpc", "id", "result", "error"), message, raw))
+
+
+def _with_only(
+    members: tuple[str, ...], message: Tree, raw: bytes | None
+) -> tuple[Tree, bytes | None]:
+    """The message without any other member; its bytes only if it had none."""
+    if message.keys() <= set(members):
+        return message, raw
+    return {key: message[key] for key in members if key in message}, None
 
 
 def _is_id(value: object) -> TypeGuard[Id]:
@@ -142,32 +160,34 @@ def clean(reply: Reply, request_id: str) -> Reply:
     return Reply(generic(None, request_id), None)
 
 
-def restored(original: object, masked: object) -> object:
+def restored(original: object, masked: object, *, lists: bool = False, uri: bool = False) -> object:
     """`masked` with the members put back that are not text but how the protocol works.
 
     Cursors, ids, versions and the state of a retry come back to the server as they were, and
     what a list names must still be callable; a mask would break them. Both values have the same
-    shape: the result of a message, or the params of one that came from the server.
+    shape: the result of a message, or the params of one that came from the server. `lists`: it
+    answers a request for a list. `uri`: a `uri` at its top names a resource.
     """
     if not isinstance(original, dict) or not isinstance(masked, dict):
         return masked
-    whole = {**masked, **{key: original[key] for key in _PROTOCOL_MEMBERS if key in original}}
+    members = (*_PROTOCOL_MEMBERS, "uri") if uri else _PROTOCOL_MEMBERS
+    whole = {**masked, **{key: original[key] for key in members if key in original}}
     meta, masked_meta = original.get("_meta"), masked.get("_meta")
     if isinstance(meta, dict) and isinstance(masked_meta, dict):
         kept = {key: value for key, value in meta.items() if key.startswith(_PROTOCOL_PREFIX)}
         whole["_meta"] = {**masked_meta, **kept}
-    for member in _LIST_MEMBERS:
+    for member, handles in _HANDLES.items() if lists else ():
         items, masked_items = original.get(member), masked.get(member)
         if isinstance(items, list) and isinstance(masked_items, list):
             pairs = zip(items, masked_items, strict=True)
-            whole[member] = [_restored_item(item, masked_item) for item, masked_item in pairs]
+            whole[member] = [_restored_item(item, shown, handles) for item, shown in pairs]
     return whole
 
 
-def _restored_item(item: object, masked: object) -> object:
+def _restored_item(item: object, masked: object, handles: tuple[str, ...]) -> object:
     if not isinstance(item, dict) or not isinstance(masked, dict):
         return masked
-    return {**masked, **{key: item[key] for key in _ITEM_MEMBERS if key in item}}
+    return {**masked, **{key: item[key] for key in handles if key in item}}
 
 
 _PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
@@ -182,10 +202,15 @@ _PROTOCOL_MEMBERS: Final = (
     "resultType",
     "supportedVersions",
     "taskId",
-    "uri",
 )
-_LIST_MEMBERS: Final = ("tools", "prompts", "resources", "resourceTemplates", "tasks")
-_ITEM_MEMBERS: Final = ("name", "uri", "uriTemplate", "inputSchema", "outputSchema", "taskId")
+_HANDLES: Final[Mapping[str, tuple[str, ...]]] = {
+    "tools": ("name", "inputSchema", "outputSchema"),
+    "prompts": ("name",),
+    "resources": ("uri",),
+    "resourceTemplates": ("uriTemplate",),
+    "tasks": ("taskId",),
+}
+"""Lists, and by which members a client uses what is in them."""
 
 
 def generic(id: Id | None, request_id: str) -> Tree:  # noqa: A002 - the member's own name

@@ -10,6 +10,7 @@ from typing import Final
 
 from tidegate.jsonrpc import Notification, Request, Tree
 from tidegate.mcp.authorize import Subject
+from tidegate.mcp.patterns import fold
 
 Visible = Callable[[Subject], bool]
 
@@ -32,26 +33,39 @@ def _subject_in(member: str, item: object) -> Subject | None:
 
 
 _LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates")
+_FOLDED: Final = frozenset(map(fold, _LISTS))
+_LONGEST: Final = max(map(len, _LISTS))
 
 
 def filter_result(result: object, visible: Visible) -> object:
     """`result` without what must not be seen; the same object if nothing is hidden.
 
     Every list of things in the result is filtered, whatever method it answers. An element
-    without a readable name is hidden. An emptied list stays a list, and everything beside it,
-    the cursor of the next page above all, stays as it is.
+    without a readable name is hidden, and so is a list that is none or that stands under another
+    spelling of its name, which some client would read. An emptied list stays a list, and
+    everything beside it, the cursor of the next page above all, stays as it is.
     """
     if not isinstance(result, dict):
         return result
     changed: Tree = {}
+    hidden = {member for member in result if _is_disguised(member)}
     for member in _LISTS:
         items = result.get(member)
+        if items is None:
+            continue
         if not isinstance(items, list):
+            hidden.add(member)
             continue
         kept = [item for item in items if _is_visible(_subject_in(member, item), visible)]
         if len(kept) != len(items):
             changed[member] = kept
-    return {**result, **changed} if changed else result
+    if not changed and not hidden:
+        return result
+    return {key: value for key, value in {**result, **changed}.items() if key not in hidden}
+
+
+def _is_disguised(member: str) -> bool:
+    return member not in _LISTS and len(member) <= _LONGEST and fold(member) in _FOLDED
 
 
 def _is_visible(subject: Subject | None, visible: Visible) -> bool:

@@ -111,6 +111,16 @@ def test_notifications_and_questions_are_told_apart() -> None:
     assert sort(Incoming(question), 1) == Ask(question, "sampling/createMessage", 1, None)
 
 
+def test_nothing_beside_the_members_of_a_message_passes() -> None:
+    for extra in ("note", "Result", "results", "METHOD", "_meta"):
+        reply = sort(Incoming({**OK, extra: "x"}, b"raw"), 1)
+        assert reply == Reply(OK, None)
+        note = {"jsonrpc": "2.0", "method": "notifications/message", "params": {}}
+        assert sort(Incoming({**note, extra: "x"}, b"raw"), 1) == Note(note, note["method"], None)
+        ask = {**note, "id": 7}
+        assert sort(Incoming({**ask, extra: "x"}, b"raw"), 1) == Ask(ask, ask["method"], 7, None)
+
+
 def error(code: object, message: object = "text", **more: object) -> Reply:
     return Reply(
         {"jsonrpc": "2.0", "id": 1, "error": {"code": code, "message": message, **more}}, b""
@@ -243,23 +253,36 @@ def test_masking_leaves_the_protocol_working() -> None:
         "resultType": "complete",
         "content": [{"type": "text", "text": "t"}],
         "tools": [{"name": "n", "description": "d", "inputSchema": {"const": "x"}}, "odd"],
-        "resources": [{"uri": "u", "title": "t"}],
+        "prompts": [{"name": "n", "title": "t"}],
+        "resources": [{"uri": "u", "name": "n"}],
+        "resourceTemplates": [{"uriTemplate": "u", "name": "n"}],
+        "tasks": [{"taskId": "i", "name": "n"}],
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "n"}, "other": "o"},
     }
-    assert restored(result, masked(result)) == {
+    assert restored(result, masked(result), lists=True) == {
         "nextCursor": "c",
         "requestState": "s",
         "resultType": "complete",
         "content": [{"type": "*", "text": "*"}],
         "tools": [{"name": "n", "description": "*", "inputSchema": {"const": "x"}}, "*"],
-        "resources": [{"uri": "u", "title": "*"}],
+        "prompts": [{"name": "n", "title": "*"}],
+        "resources": [{"uri": "u", "name": "*"}],
+        "resourceTemplates": [{"uriTemplate": "u", "name": "*"}],
+        "tasks": [{"taskId": "i", "name": "*"}],
         "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "n"}, "other": "*"},
     }
 
 
+def test_what_only_looks_like_a_list_or_a_handle_stays_masked() -> None:
+    result = {"content": [], "resources": [{"uri": "u", "name": "n"}], "uri": "u"}
+    assert restored(result, masked(result)) == masked(result)
+    updated = {"uri": "u", "title": "t"}
+    assert restored(updated, masked(updated), uri=True) == {"uri": "u", "title": "*"}
+
+
 def test_a_masked_value_that_is_no_object_stays_masked() -> None:
     assert restored("a", "*") == "*"
-    assert restored({"_meta": "x", "tools": "y"}, {"_meta": "*", "tools": "*"}) == {
+    assert restored({"_meta": "x", "tools": "y"}, {"_meta": "*", "tools": "*"}, lists=True) == {
         "_meta": "*",
         "tools": "*",
     }

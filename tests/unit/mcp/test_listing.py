@@ -54,9 +54,22 @@ def test_an_element_without_a_readable_name_is_hidden(member: str, item: object)
     assert filter_result({member: [item]}, visible) == {member: []}
 
 
-@pytest.mark.parametrize("result", [None, [], "x", {}, {"tools": None}, {"tools": {"a": 1}}])
+@pytest.mark.parametrize("result", [None, [], "x", {}, {"tools": None}, {"tool": {"a": 1}}])
 def test_what_is_no_list_is_left_alone(result: object) -> None:
     assert filter_result(result, visible) is result
+
+
+@pytest.mark.parametrize(
+    "member", ["Tools", "TOOLS", "tool\u017f", "\uff54ools", "resourcetemplates"]
+)
+def test_a_list_under_a_name_that_a_careless_client_would_read_is_hidden(member: str) -> None:
+    shown = filter_result({member: [{"name": "secret"}], "tools": [], "x": 1}, visible)
+    assert shown == {"tools": [], "x": 1}
+
+
+@pytest.mark.parametrize("odd", [{"secret": {}}, "secret", 1])
+def test_a_list_in_a_form_that_nobody_can_filter_is_hidden(odd: object) -> None:
+    assert filter_result({"tools": odd, "x": 1}, visible) == {"x": 1}
 
 
 def test_every_list_in_a_result_is_filtered() -> None:
