@@ -97,6 +97,11 @@ class Decoder:
             return True
         return bool(self._pieces) and not self._pieces[0].startswith(b":")
 
+    @property
+    def held_bytes(self) -> int:
+        """Bytes kept of the event that is not ended yet."""
+        return self._held + self._size
+
     def _line(self, line: bytes, events: list[Event]) -> None:
         if line and self._held + len(line) > self._max:
             self._break()

@@ -22,14 +22,17 @@ from tests.app.chat_upstreams import (
     event,
     payloads,
     silent,
+    streams,
     texts,
 )
 from tests.app.chat_world import MASKED, OFF, ChatWorld, request, run
 from tests.app.test_chat_deadlines import SlowReader, serve
 from tests.app.test_front import error_of
 from tidegate.gateway.attempts import Bounds
-from tidegate.gateway.masking import Masking
+from tidegate.gateway.masking import Masking, PassThrough
+from tidegate.routing.plan import Deadlines
 from tidegate.testing.asgi import WAIT_S
+from tidegate.testing.clock import ManualClock
 
 WORD = event(delta(content="word " * 200))
 WORDS = 2000  # about 2.5 MB
@@ -185,6 +188,39 @@ def test_large_bodies_are_worked_on_beside_the_loop(
         assert json.loads(exchange.body) == completion(text)
         assert world.providers.asked[0].body == large
         assert [thread != threading.get_ident() for thread in threads] == [beside, beside]
+
+    asyncio.run(body())
+
+
+def test_a_large_event_is_worked_on_beside_the_loop_and_on_nobodys_time() -> None:
+    async def body() -> None:
+        threads: list[bool] = []
+        loop_thread = threading.get_ident()
+        clock = ManualClock()
+
+        class Filter(PassThrough):
+            def feed(self, data: bytes) -> list[bytes]:
+                threads.append(threading.get_ident() != loop_thread)
+                if threads[-1]:
+                    clock.advance(100.0)
+                return super().feed(data)
+
+        @dataclass(frozen=True)
+        class Traced(Masking):
+            def stream_filter(self) -> Any:
+                return Filter()
+
+        large = event(delta(content="x" * 300_000))
+        pieces = [large[i : i + 50_000] for i in range(0, len(large), 50_000)]
+        script = streams(ROLE, *pieces, HEL, STOP + DONE)
+        deadlines = Deadlines(first_token_s=1.0, idle_s=1.0, stream_total_s=WAIT_S)
+        world = ChatWorld(
+            clock=clock, primary=script, masking=Traced(MASKED.policy), deadlines=deadlines
+        )
+        exchange = await world.post(stream=True)
+        assert len(texts(exchange.body)[0]) == 300_003
+        assert payloads(exchange.body)[-1] == "[DONE]"
+        assert threads[:2] == [False, True]
 
     asyncio.run(body())
 

@@ -80,8 +80,10 @@ class ResponseStage(Protocol):
     tokens_seen: int
     complete: bool
     broken: Outcome | None
-    held_bytes: int
-    """Size of a document that `finish` has to work on; 0 for a stage that works as it goes."""
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes kept that a later call has to work on at once."""
 
     @property
     def found(self) -> dict[str, int]:
@@ -117,7 +119,6 @@ class ChatStream:
         "_tail_comment",
         "broken",
         "complete",
-        "held_bytes",
         "spent",
         "tokens_seen",
     )
@@ -137,11 +138,15 @@ class ChatStream:
         self._tail_comment = tail_comment
         self._opened: set[int] = set()
         self._finished: set[int] = set()
-        self.held_bytes = 0
         self.spent = Spent()
         self.tokens_seen = 0
         self.complete = False
         self.broken: Outcome | None = None
+
+    @property
+    def held_bytes(self) -> int:
+        """Bytes of the event that is not complete yet."""
+        return self._decoder.held_bytes
 
     @property
     def found(self) -> dict[str, int]:
