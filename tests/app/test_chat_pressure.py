@@ -213,7 +213,7 @@ def test_a_large_event_is_worked_on_beside_the_loop_and_on_nobodys_time() -> Non
         large = event(delta(content="x" * 300_000))
         pieces = [large[i : i + 50_000] for i in range(0, len(large), 50_000)]
         script = streams(ROLE, *pieces, HEL, STOP + DONE)
-        deadlines = Deadlines(first_token_s=1.0, idle_s=1.0, stream_total_s=WAIT_S)
+        deadlines = Deadlines(first_token_s=1.0, idle_s=1.0, stream_total_s=10_000.0)
         world = ChatWorld(
             clock=clock, primary=script, masking=Traced(MASKED.policy), deadlines=deadlines
         )
