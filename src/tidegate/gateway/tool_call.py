@@ -183,7 +183,7 @@ def place(turn: Turn, message: Message | Batch, sessions: Sessions, now_s: float
     if isinstance(message, Request):
         turn.id = message.id
     if turn.headers.session is not None:
-        turn.session = sessions.find(turn.headers.session, turn.principal, now_s)
+        turn.session = _session(turn, turn.headers.session, sessions, now_s)
     version = turn.session.version if turn.session is not None else None
     revision = settle(message, turn.headers, session_version=version)
     if isinstance(revision, Rejection):
@@ -205,10 +205,16 @@ def place_ending(turn: Turn, sessions: Sessions, now_s: float) -> None:
     if headers.flaw is not None or headers.session is None:
         body = error_body(None, Code.INVALID_REQUEST, "A single Mcp-Session-Id is needed")
         raise Rejected(Refusal(body, 400))
-    turn.session = sessions.find(headers.session, turn.principal, now_s)
+    turn.session = _session(turn, headers.session, sessions, now_s)
     turn.trail.step("session", "ok" if turn.session is not None else "deny")
     if turn.session is None:
         raise Rejected(no_session(None), "gateway.not_found")
+
+
+def _session(turn: Turn, session_id: str, sessions: Sessions, now_s: float) -> Session | None:
+    """The session, unless a new configuration has put another server in the place of its own."""
+    session = sessions.find(session_id, turn.principal, now_s)
+    return session if session and session.server == turn.server.address.url else None
 
 
 def no_session(id: Id | None) -> Refusal:  # noqa: A002 - the member's own name

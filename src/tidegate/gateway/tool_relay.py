@@ -116,7 +116,8 @@ class ToolRelay:
         try:
             status, head = await exchange.head()
             self._check_status(turn, status)
-            client.headers = self._open_session(turn, shaper, head)
+            if status < 300:
+                client.headers = self._open_session(turn, shaper, head)
             answer = await self._read(exchange, status, shaper, running, client)
             turn.trail.step("upstream", "ok", status=status)
         except ServerFailed as failed:
@@ -182,8 +183,8 @@ class ToolRelay:
         if not opens or not 0 < len(theirs) <= _MOST_SESSION_CHARS:
             return ()
         now_s = self.upstream.clock.monotonic_s()
-        name = turn.server.address.name
-        shaper.opened = self.sessions.open(turn.principal, name, theirs, None, now_s)
+        url = turn.server.address.url
+        shaper.opened = self.sessions.open(turn.principal, url, theirs, None, now_s)
         return ((_SESSION.encode("ascii"), shaper.opened.id.encode("ascii")),)
 
     def _outgoing(self, turn: Turn, plan: Plan, upstream_id: Id | None = None) -> Outgoing:

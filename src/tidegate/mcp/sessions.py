@@ -29,7 +29,7 @@ def owner_of(principal: Principal) -> Owner:
 
 @dataclass(slots=True)
 class Session:
-    """One legacy session: `id` is ours, `upstream_id` never leaves the gateway.
+    """One legacy session: `id` is ours, `upstream_id` is for nobody but `server`, an address.
 
     `version` is what initialize negotiated. `questions` are the ids of requests the upstream
     sent to this client and that were not answered yet.
