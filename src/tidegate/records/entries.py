@@ -10,7 +10,7 @@ import hashlib
 import hmac
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from math import isfinite
 from typing import Literal, NamedTuple
@@ -162,12 +162,14 @@ class Trail:
         principal: Principal,
         revision: str,
         *,
-        headers: Iterable[tuple[bytes, bytes]] = (),
+        headers: Collection[tuple[bytes, bytes]] = (),
     ) -> "Trail":
         """A trail whose first step is the identity; keeps a well-formed `x-request-id`."""
         theirs = [value for name, value in headers if name.lower() == b"x-request-id"]
+        credentials = [value for name, value in headers if name.lower() == b"authorization"]
         client_request_id = ""
-        if len(theirs) == 1:
+        # A key sent as a request id must not be written down as one.
+        if len(theirs) == 1 and not any(theirs[0] in value for value in credentials):
             text = theirs[0].decode("latin-1")
             client_request_id = text if _CLIENT_REQUEST_ID.fullmatch(text) else ""
         trail = cls(surface, request_id, principal, revision, client_request_id)

@@ -284,3 +284,10 @@ def test_no_sentence_gets_into_an_entry_by_any_door(values: dict[str, object]) -
     assert "canary" not in body
     assert body.isprintable()
     assert json.loads(body)["principal"] == "odd-name"
+
+
+def test_a_key_sent_as_the_request_id_is_not_kept() -> None:
+    key = b"tenant-key-" + b"1234"
+    headers = [(b"authorization", b"Bearer " + key), (b"x-request-id", key)]
+    made = Trail.begin("chat", "a" * 32, ACME, "r1", headers=headers)
+    assert "client_request_id" not in made.snapshot().body(KEY)
