@@ -12,6 +12,7 @@ from pydantic import BaseModel, SecretStr
 
 from tidegate.config.models import Config
 from tidegate.config.places import Path
+from tidegate.config.sections.mcp import Allow
 
 LITERAL = "(literal)"
 
@@ -46,9 +47,10 @@ def canonical(value: object, references: Mapping[Path, str], path: Path = ()) ->
 
 
 def _given(section: BaseModel, path: Path) -> dict[str, object]:
-    """Keys and values of a section; of an override or of alternatives only what was given."""
+    """Keys and values of a section; of overrides, alternatives and rules only what was given."""
     override = len(path) > 1 and path[-1] == "redaction"
-    alternatives = "json_schema_extra" in section.model_config
+    # In a rule a null is refused: whoever leaves a list empty seldom means everybody.
+    alternatives = "json_schema_extra" in section.model_config or isinstance(section, Allow)
     return {
         found.alias or name: value
         for name, found in type(section).model_fields.items()

@@ -63,7 +63,8 @@ def _take_out(
     if error["type"] == "too_short" and error["input"]:
         # Pydantic counts only the items that are right; the wrong ones are reported themselves.
         return tree
-    if error["type"] in _EMPTY_PARTS and error["input"] is None and isinstance(path[-1], str):
+    empty = error["type"] in _EMPTY_PARTS and error["input"] is None
+    if empty and isinstance(path[-1], str) and not _narrows(path):
         # `routes:` with nothing below it, all commented out: the same as no `routes` at all.
         return _without(tree, path)
     at_key = error["type"] in (UNKNOWN_KEY, "missing")
@@ -74,6 +75,11 @@ def _take_out(
     if error["type"] == UNKNOWN_KEY:
         findings.spoil(*_meant(path, right, tree))
     return _repaired(tree, path)
+
+
+def _narrows(path: Path) -> bool:
+    """Whether the key says whom something is for: without its list it would be for everybody."""
+    return "match" in path or (path[:2] == ("mcp", "rules") and len(path) > 2)
 
 
 def _meant(path: Path, right: str, tree: Tree) -> Iterator[Path]:

@@ -10,7 +10,7 @@ from tidegate.config.findings import Findings, join
 from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.sections.identity import UNITS, Limit
-from tidegate.config.sections.mcp import McpServer, Rule
+from tidegate.config.sections.mcp import Allow, Deny, McpServer, Rule
 from tidegate.config.sections.redaction import Custom, Redaction
 from tidegate.config.sections.routing import Route
 from tidegate.config.shapes import Section, split_url
@@ -233,3 +233,31 @@ def _rule(rule: Rule, path: Path, findings: Findings) -> None:
         )
     if len(given) != 1:
         findings.spoil(path)
+    elif (body := rule.deny or rule.allow) is not None:
+        _body(body, (*path, given[0]), findings)
+
+
+def _body(body: Allow, path: Path, findings: Findings) -> None:
+    """What a rule covers: nothing may be left empty, for that would mean everything."""
+    for key in sorted(body.model_fields_set):
+        if getattr(body, key) is None:
+            right = f"write a list, or remove `{key}:` if the rule is for all of them"
+            findings.error((*path, key), "nothing stands here", right, at_key=True)
+    named = {
+        kind: patterns
+        for kind in ("tools", "resources", "prompts")
+        if (patterns := getattr(body, kind)) is not None
+    }
+    if named and not any(named.values()) and isinstance(body, Deny):
+        findings.error(
+            (*path, next(iter(named))),
+            "this list is empty, so the rule denies nothing",
+            "name what is denied, or remove the list to deny everything",
+        )
+    elif body.when and [kind for kind, patterns in named.items() if patterns] == ["resources"]:
+        findings.error(
+            (*path, "when"),
+            "conditions read arguments, and resources have none",
+            "remove it, or name tools or prompts",
+            at_key=True,
+        )
