@@ -70,6 +70,14 @@ def _readings(uri: str) -> set[str]:
     return {uri, plain, loose, loose.removesuffix("/")}
 
 
+def _plain_pattern(pattern: str) -> str:
+    """A glob of URIs in the spelling that URIs are compared in, if it has one."""
+    plain = canonical_uri(pattern) or pattern
+    # An escaped star stands for itself; decoded it would stand for anything.
+    signs = [sum(map(text.count, "*?")) for text in (plain, pattern)]
+    return plain if signs[0] == signs[1] else pattern
+
+
 class CompiledRule:
     """A rule ready to be asked; immutable after construction."""
 
@@ -77,6 +85,7 @@ class CompiledRule:
         "_exact",
         "_folded",
         "_prefixes",
+        "_resources",
         "_roles",
         "_server",
         "_spared",
@@ -91,6 +100,8 @@ class CompiledRule:
         self._tenant = _any_of(rule.tenants)
         self._server = _any_of(rule.servers)
         patterns = {kind: rule.patterns(kind) for kind in KINDS}
+        patterns["resources"] = tuple(map(_plain_pattern, patterns["resources"]))
+        self._resources = patterns["resources"]
         self._exact = {kind: _any_of(globs) for kind, globs in patterns.items()}
         self._folded = {kind: _any_of(map(fold, globs)) for kind, globs in patterns.items()}
         self._prefixes = {kind: tuple(map(literal_prefix, patterns[kind])) for kind in KINDS}
@@ -122,7 +133,7 @@ class CompiledRule:
             return any(p.startswith(start) or start.startswith(p) for p in prefixes)
         return any(
             pattern == f"{prefix}*" and fold(reading).startswith(fold(prefix))
-            for pattern, prefix in zip(self.rule.patterns("resources"), prefixes, strict=True)
+            for pattern, prefix in zip(self._resources, prefixes, strict=True)
             for reading in _readings(start)
         )
 
