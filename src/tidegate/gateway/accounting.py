@@ -7,13 +7,13 @@ here: the steps on the way (Trail), who pays (charge), what the client gets (app
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from types import TracebackType
 
 from tidegate.clock import Clock
 from tidegate.errors import ContentBlocked, RateLimited, RequestExceedsLimit, TidegateError
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
+from tidegate.gateway.tally import tally
 from tidegate.limits.ledger import Need
 from tidegate.records.entries import Trail
 from tidegate.records.store import Recorder
@@ -57,17 +57,10 @@ class Account:
         self._accounting.recorder.begin(self._trail)
         return self
 
-    def found(self, direction: str, counts: Mapping[str, int]) -> None:
-        """Detectors matched on the way in."""
-        self._accounting.metrics.redacted(direction=direction, found=counts)
-
     def used(self, need: Need | None) -> None:
         """What the request is settled at; None if that stays an estimate."""
         if need is None:
             return
-        tenant, metrics = self._trail.principal.tenant, self._accounting.metrics
-        metrics.tokens(tenant=tenant, kind="input", amount=need.input_tokens)
-        metrics.tokens(tenant=tenant, kind="output", amount=need.output_tokens)
         self._trail.step(
             "limits", "settle", input_tokens=need.input_tokens, output_tokens=need.output_tokens
         )
@@ -93,6 +86,7 @@ class Account:
                 outcome, status = "gateway.internal", status or 500
         trail.finish(outcome, status)
         self._accounting.recorder.end(trail)
+        tally(trail.steps, trail.principal.tenant, self._accounting.metrics)
         self._accounting.metrics.request_ended(
             surface=trail.surface,
             tenant=trail.principal.tenant,
@@ -117,8 +111,6 @@ class Account:
             used=used,
             retry_after_s=retry_after_s,
         )
-        tenant = self._trail.principal.tenant
-        self._accounting.metrics.limit_rejected(tenant=tenant, limit=error.limit)
 
     def _note_refusal(self, error: TidegateError) -> None:
         if isinstance(error, RateLimited):

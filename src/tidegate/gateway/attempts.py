@@ -99,13 +99,11 @@ class Attempts:
         attempts = call.failover.attempts
         for provider, outcome in attempts[noted:]:
             if outcome in (Outcome.OPEN, Outcome.COOLING):
-                self._metrics.attempt(provider=provider, result=outcome.value)
                 call.trail.step("attempt", outcome.value, provider=provider)
         return len(attempts)
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
         provider = step.target.provider
-        self._metrics.attempt(provider=provider, result=ended.outcome.value)
         call.trail.step("attempt", ended.outcome.value, provider=provider, status=ended.status)
         if ended.outcome not in (Outcome.OK, Outcome.CANCELLED):
             logger.warning(

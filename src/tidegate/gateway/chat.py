@@ -141,7 +141,6 @@ class Chat:
                     len(body.raw), _masked, masking, request.document, body.raw
                 )
                 trail.counts("redact_request", masking.request, found)
-                account.found("request", found)
                 call = ChatCall(
                     body=data,
                     model=request.model,

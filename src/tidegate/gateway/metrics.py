@@ -17,7 +17,6 @@ from prometheus_client.registry import Collector
 OTHER = "other"
 _MOST_VALUES = 200
 _SECONDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120, 300)
-_OVERHEAD_SECONDS = (0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1)
 _BREAKER_STATES = {"closed": 0, "half_open": 1, "open": 2}
 
 
@@ -100,10 +99,6 @@ class Metrics:
         """The first content of an answer left, so long after its request had arrived."""
         self._first_byte.labels(self._bounded("provider", provider)).observe(seconds)
 
-    def overhead(self, *, surface: str, seconds: float) -> None:
-        """Time of one request that was not spent waiting for an upstream or the client."""
-        self._overhead.labels(surface).observe(seconds)
-
     def tokens(self, *, tenant: str, kind: str, amount: int) -> None:
         """So many tokens of `kind` (input, output) were settled."""
         self._tokens.labels(self._bounded("tenant", tenant), kind).inc(amount)
@@ -117,10 +112,6 @@ class Metrics:
         """Detectors matched in one text; `direction` is request, response or tool_results."""
         for kind, count in found.items():
             self._redactions.labels(self._bounded("detector", kind), direction).inc(count)
-
-    def unscanned(self, count: int) -> None:
-        """So many fields or events passed that the redactor did not understand."""
-        self._unscanned.inc(count)
 
     def tool_decision(self, *, server: str, decision: str, rule: str) -> None:
         """One MCP message was allowed or denied."""
@@ -151,7 +142,6 @@ class Metrics:
             "limit_rejections", "Requests over a limit.", "tenant", "limit"
         )
         self._redactions = counter("redactions", "Detector matches.", "kind", "direction")
-        self._unscanned = counter("unscanned", "Fields and events that passed unscanned.")
         self._tool_decisions = counter(
             "tool_decisions", "MCP messages decided.", "server", "decision", "rule"
         )
@@ -170,13 +160,6 @@ class Metrics:
             "Time to the first content of an answer.",
             ("provider",),
             buckets=_SECONDS,
-            registry=self._registry,
-        )
-        self._overhead = Histogram(
-            "tidegate_overhead_seconds",
-            "Time added by the gateway.",
-            ("surface",),
-            buckets=_OVERHEAD_SECONDS,
             registry=self._registry,
         )
 

@@ -208,7 +208,6 @@ class Relay:
         if mode != "off":
             found = dict(self._stage.found)  # a thread that was left may still add to it
             self._call.trail.counts("redact_response", mode, found)
-            self._metrics.redacted(direction="response", found=found)
 
     def _headers(self) -> tuple[Header, ...]:
         return (

@@ -302,7 +302,7 @@ def _aim_cancel(turn: Turn, plan: Plan, message: Notification, calls: RunningCal
 def _note(turn: Turn, message: Call, decision: Decision) -> None:
     """The step of the record: what was asked for, the rule, and what its conditions looked at."""
     subject = subject_of(message)
-    asked: dict[str, object] = {"method": message.method}
+    asked: dict[str, object] = {"method": message.method, "server": turn.server.address.name}
     if subject is not None:
         asked[_STEP_NAME[subject.kind]] = subject.name
     arguments = (message.params or {}).get("arguments")

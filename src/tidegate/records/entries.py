@@ -205,6 +205,11 @@ class Trail:
         self._outcome = outcome
         self._status = status
 
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps so far, in order."""
+        return tuple(self._steps)
+
     def snapshot(self, *, now_s: float | None = None) -> Snapshot:
         """This moment's state; `now_s` is monotonic and gives the duration."""
         began_s = self.began_s

@@ -33,11 +33,9 @@ def test_every_event_counts_under_its_labels() -> None:
         metrics.refused(code="gateway.unauthenticated")
         metrics.attempt(provider="primary", result="rate_limited")
         metrics.first_byte(provider="primary", seconds=0.3)
-        metrics.overhead(surface="chat", seconds=0.001)
         metrics.tokens(tenant="acme", kind="output", amount=21)
         metrics.limit_rejected(tenant="acme", limit="tpm")
         metrics.redacted(direction="response", found={"email": 2, "ssn": 1})
-        metrics.unscanned(3)
         metrics.tool_decision(server="backend", decision="deny", rule="rules[0]")
         metrics.reload_failed()
     metrics.revision("aaa")
@@ -52,12 +50,10 @@ def test_every_event_counts_under_its_labels() -> None:
         sample("refused_total", code="gateway.unauthenticated"): 2,
         sample("attempts_total", provider="primary", result="rate_limited"): 2,
         sample("first_byte_seconds_sum", provider="primary"): 0.6,
-        sample("overhead_seconds_bucket", surface="chat", le="0.001"): 2,
         sample("tokens_total", tenant="acme", kind="output"): 42,
         sample("limit_rejections_total", tenant="acme", limit="tpm"): 2,
         sample("redactions_total", kind="email", direction="response"): 4,
         sample("redactions_total", kind="ssn", direction="response"): 2,
-        sample("unscanned_total"): 6,
         sample("tool_decisions_total", server="backend", decision="deny", rule="rules[0]"): 2,
         sample("config_reload_failures_total"): 2,
         sample("config_revision_info", revision="bbb"): 1,
@@ -137,9 +133,9 @@ def numbers_of(metrics: Metrics, name: str) -> dict[tuple[tuple[str, str], ...],
 
 def test_two_gateways_in_one_process_do_not_meet_in_a_global_registry() -> None:
     one, other = Metrics(), Metrics()
-    one.unscanned(1)
-    assert scraped(one)[sample("unscanned_total")] == 1
-    assert scraped(other)[sample("unscanned_total")] == 0
+    one.reload_failed()
+    assert scraped(one)[sample("config_reload_failures_total")] == 1
+    assert scraped(other)[sample("config_reload_failures_total")] == 0
 
 
 def test_a_scrape_tells_of_the_process_and_is_not_doubled_by_creation_times() -> None:
