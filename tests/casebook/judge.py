@@ -89,7 +89,7 @@ def _sentence(
     node = sentences.parse(sentence)
     if node is None:
         return [f"no rule for the sentence {short(sentence)!r}"] if uncovered else []
-    verdict.checked.append(", ".join(node.names()))
+    verdict.checked.append(", ".join(rule.name for rule in node.rules()))
     found = _faults(lambda: node.judge(View.of(seen)))
     return [f"{short(sentence)!r}: {fault}" for fault in found]
 

@@ -82,11 +82,7 @@ def _parts(text: str) -> list[str]:
 
 
 def _statement(text: str) -> str | None:
-    try:
-        compile(text, "tool", "exec")
-    except SyntaxError:
-        pass
-    else:
+    if re.search(r"[(=]", text) and _compiles(text):
         # A logging set-up writes nothing by itself: one line shows where it goes.
         line = '\nlogging.getLogger("casebook").warning("the log line")'
         return text + (line if text.startswith("logging.basicConfig") else "")
@@ -95,6 +91,14 @@ def _statement(text: str) -> str | None:
         if found:
             return re.sub(r"\{(\w+)\}", lambda m, found=found: str(found[m[1]]), code, count=9)
     return None
+
+
+def _compiles(text: str) -> bool:
+    try:
+        compile(text, "tool", "exec")
+    except SyntaxError:
+        return False
+    return True
 
 
 def module(tools: Mapping[str, str]) -> str:

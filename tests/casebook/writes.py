@@ -54,7 +54,7 @@ def plan(words: str, data: bytes, *, slow: bool = False) -> list[Write]:
 
 
 def _apart(write: Write) -> list[Write]:
-    events = _events(write.data)
+    events = [data for data in _events(write.data) if data]
     return [Write(data, write.pause_s if at == 0 else 0.0) for at, data in enumerate(events)]
 
 

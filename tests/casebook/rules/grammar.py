@@ -79,7 +79,7 @@ class Node(Protocol):
     def judge(self, view: View) -> None:
         """Raises Mismatch."""
 
-    def names(self) -> Iterator[str]:
+    def rules(self) -> Iterator[Rule]:
         """The rules in use."""
 
 
@@ -94,9 +94,9 @@ class Leaf:
         """Raises Mismatch."""
         self.rule.judge(view, self.match)
 
-    def names(self) -> Iterator[str]:
+    def rules(self) -> Iterator[Rule]:
         """The rule."""
-        yield self.rule.name
+        yield self.rule
 
 
 @dataclass(frozen=True)
@@ -110,10 +110,10 @@ class Every:
         for part in self.parts:
             part.judge(view)
 
-    def names(self) -> Iterator[str]:
+    def rules(self) -> Iterator[Rule]:
         """The rules in use."""
         for part in self.parts:
-            yield from part.names()
+            yield from part.rules()
 
 
 @dataclass(frozen=True)
@@ -130,10 +130,10 @@ class Either:
         else:
             self._any(view)
 
-    def names(self) -> Iterator[str]:
+    def rules(self) -> Iterator[Rule]:
         """The rules in use."""
         for part in self.parts:
-            yield from part.names()
+            yield from part.rules()
 
     def _any(self, view: View) -> None:
         faults = []
@@ -162,9 +162,9 @@ class Scoped:
             raise Mismatch(f"nothing was seen of {self.match[0]!r}")
         self.inner.judge(part)
 
-    def names(self) -> Iterator[str]:
+    def rules(self) -> Iterator[Rule]:
         """The rules in use."""
-        yield from self.inner.names()
+        yield from self.inner.rules()
 
 
 _QUANTIFIER = (

@@ -19,7 +19,8 @@ from tests.casebook.seen import Exchange, Mismatch, check, parsed, short
 
 _WEB = ("http", "llm", "mcp")
 Match = re.Match[str]
-_HEADER = r"[A-Za-z]+(?:-[A-Za-z0-9]+)+|Allow|Location|Server|Via|Vary|Origin|Connection"
+_HEADER = r"(?:(?!utf-)(?-i:[A-Z])[A-Za-z]*|x)(?:-[A-Za-z0-9]+)+|Allow|Location|Server"
+r"|Via|Vary|Origin|Connection"
 _TELLS = {
     "version": r"(?<![\d.])\d+\.\d+\.\d+(?![\d.])",
     "product name": r"tidegate|litellm|uvicorn|aiohttp|starlette|python/",

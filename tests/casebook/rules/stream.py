@@ -208,7 +208,7 @@ def _placeholders(exchange: Exchange, m: Match, view: View) -> None:
 def _letters_kept(exchange: Exchange, m: Match, view: View) -> None:
     got, said = joined(exchange), exchange.canned_chat.text()
     letters = m["letters"].split()
-    pattern = r".*".join(rf"(?<!\S){re.escape(letter)} " for letter in letters)
+    pattern = r".*".join(rf"(?<!\S){re.escape(letter)}(?!\S)" for letter in letters)
     check(re.search(pattern, said, re.DOTALL), "the upstream did not say these letters")
     plain = re.sub(r"\[REDACTED_\w+\]", "#", got)
     check(re.search(pattern, plain, re.DOTALL), f"text {short(got)}")
