@@ -10,11 +10,10 @@ from collections.abc import Mapping
 
 from pydantic import BaseModel, SecretStr
 
+from tidegate.config.addresses import LITERAL, without_secrets
 from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.sections.mcp import Allow
-
-LITERAL = "(literal)"
 
 
 def revision(config: Config, references: Mapping[Path, str]) -> str:
@@ -42,6 +41,8 @@ def canonical(value: object, references: Mapping[Path, str], path: Path = ()) ->
             return {key: canonical(item, references, (*path, key)) for key, item in value.items()}
         case tuple():
             return [canonical(item, references, (*path, index)) for index, item in enumerate(value)]
+        case str():
+            return without_secrets(value)
         case _:
             return value
 

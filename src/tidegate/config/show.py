@@ -8,10 +8,11 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 
+from tidegate.config.addresses import LITERAL
 from tidegate.config.demo_world import BACKEND_TOKEN, DEMO_TOKENS
 from tidegate.config.models import Config
 from tidegate.config.places import Path, spell
-from tidegate.config.revision import LITERAL, canonical
+from tidegate.config.revision import canonical
 from tidegate.config.scalars import resolve
 
 DEFAULT = "default"

@@ -5,7 +5,7 @@ JSON-RPC messages in an answer whatever its Content-Type claims. No sockets: the
 gateway.tool_upstream. Does not live here: what a message means to the client (answers).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import Enum
 from typing import Final
 
@@ -36,8 +36,8 @@ class ServerAddress:
     """Where an MCP server is and with which credential of ours it is called."""
 
     name: str
-    url: str
-    credential: str | None = None
+    url: str = field(repr=False)
+    credential: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +48,8 @@ class Outgoing:
     because the socket it was asked on turned out to be stale.
     """
 
-    headers: tuple[tuple[str, str], ...]
-    body: bytes
+    headers: tuple[tuple[str, str], ...] = field(repr=False)
+    body: bytes = field(repr=False)
     replayable: bool = False
 
 

@@ -37,8 +37,8 @@ class Session:
 
     id: str
     owner: Owner
-    server: str
-    upstream_id: str
+    server: str = field(repr=False)
+    upstream_id: str = field(repr=False)
     version: str | None = None
     used_s: float = 0.0
     questions: "Recent[None]" = field(default_factory=lambda: Recent(_MAX_QUESTIONS))

@@ -7,7 +7,7 @@ side (inbox.py), what an answer means (routing.outcome).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol
 
@@ -38,9 +38,9 @@ class UpstreamRequest:
 
     method: str
     url: str
-    headers: tuple[tuple[str, str], ...] = ()
-    body: bytes = b""
-    proxy: str | None = None
+    headers: tuple[tuple[str, str], ...] = field(default=(), repr=False)
+    body: bytes = field(default=b"", repr=False)
+    proxy: str | None = field(default=None, repr=False)
     replayable: bool = False
 
 

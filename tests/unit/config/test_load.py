@@ -1,3 +1,4 @@
+import json
 from pathlib import Path
 
 import pytest
@@ -9,7 +10,9 @@ from tidegate.config import (
     find_config,
     load_config,
     load_config_text,
+    values,
 )
+from tidegate.config.show import as_yaml, effective
 
 OWN_PROVIDER = "providers:\n  mine: { base_url: https://api.example/v1 }\n"
 
@@ -265,3 +268,35 @@ def test_no_form_of_the_configuration_shows_a_secret() -> None:
     config = load_config_text(text, environ)
     for said in (repr(config), str(config), config.model_dump_json(), str(config.origin)):
         assert [value for value in environ.values() if value in said] == []
+
+
+ADDRESSES = (
+    "identity: {{ keys: [{{ key: '${{env:K}}', principal: acme }}] }}\n"
+    "store: {{ url: 'redis://me:{0}@127.0.0.1:6379/0' }}\n"
+    "providers:\n"
+    "  p: {{ base_url: 'http://127.0.0.1:1/v1', proxy: 'http://me:{0}@proxy.example:3128' }}\n"
+    "  q: {{ base_url: 'http://127.0.0.1:1/v1', proxy: 'http://{0}@proxy.example:3128' }}\n"
+    "mcp: {{ servers: {{ b: {{ url: 'http://127.0.0.1:1/mcp?api_key={0}&v=2' }} }} }}\n"
+    "redaction: {{ classifier: {{ url: 'http://127.0.0.1:9300/find?x={0}' }} }}\n"
+)
+
+
+def test_a_secret_inside_an_address_is_one_too() -> None:
+    secret, other = "s3cretword0123456789", "0therword0123456789x"
+    config = load_config_text(ADDRESSES.format(secret), {"K": "k" * 20})
+    said = [repr(config), str(config), as_yaml(config), json.dumps(effective(config))]
+    said += [str(finding) for finding in (*config.warnings, *config.not_in_effect)]
+    said += [repr(address) for address in values.mcp_servers(config).values()]
+    assert [words for words in said if secret in words] == []
+    assert "http://127.0.0.1:1/mcp?api_key=(literal)&v=2" in as_yaml(config)
+    assert config.revision == load_config_text(ADDRESSES.format(other), {"K": "k" * 20}).revision
+    warned = {warning.path for warning in config.warnings}
+    assert {"store.url", "providers.p.proxy", "providers.q.proxy"} <= warned
+    assert {"mcp.servers.b.url", "redaction.classifier.url"} <= warned
+
+
+def test_an_address_without_a_secret_is_shown_as_it_is() -> None:
+    url = "http://127.0.0.1:1/mcp?v=2&tenant=acme"
+    config = load_config_text(f"mcp: {{ servers: {{ b: {{ url: '{url}' }} }} }}\n", {})
+    assert url in as_yaml(config)
+    assert "mcp.servers.b.url" not in {warning.path for warning in config.warnings}

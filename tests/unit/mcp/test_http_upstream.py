@@ -16,6 +16,7 @@ from tidegate.mcp.http_upstream import (
     ending,
     outgoing,
 )
+from tidegate.transport.upstream import UpstreamRequest
 
 SERVER = ServerAddress("s", "http://127.0.0.1:9/mcp", "-".join(("service", "credential")))
 ALWAYS = {"Accept": "application/json, text/event-stream", "Content-Type": "application/json"}
@@ -148,3 +149,10 @@ def test_a_body_or_event_beyond_the_bound_is_refused(start: bytes, size: int) ->
 def test_many_small_events_are_not_a_large_one() -> None:
     reader = AnswerReader(100)
     assert sum(len(reader.feed(sse.encode(b"1"))) for _ in range(1000)) == 1000
+
+
+def test_no_credential_is_part_of_what_a_traceback_could_show() -> None:
+    server = ServerAddress("backend", "http://host/mcp?key=secret", "secret")
+    message = outgoing(ask("ping"), server, Revision(), McpHeaders())
+    request = UpstreamRequest("POST", "http://host/mcp", message.headers, b"secret")
+    assert "secret" not in repr((server, message, request))

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Mapping
 
 from pydantic import SecretStr
 
+from tidegate.config.addresses import SECRET_WORD, secrets_in
+from tidegate.config.checks.effect import redactions
 from tidegate.config.demo_world import BACKEND_TOKEN, DEMO_TOKENS
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.shapes import is_loopback, split_url
 
-_SECRET_WORD = re.compile(r"auth|cookie|credential|key|passw|secret|sig|token", re.IGNORECASE)
 _SHORTEST_KEY = 16
 _PUBLISHED = (*DEMO_TOKENS, BACKEND_TOKEN)
 
@@ -66,8 +67,11 @@ def _secrets(config: Config) -> Iterator[tuple[Path, str, str]]:
             example = f"${{env:{_name(name)}_TOKEN}}"
             yield (*path, "credential"), server.credential.get_secret_value(), example
         yield from _secret_values((*path, "env"), server.env)
-    if (parts := split_url(config.store.url)) is not None and parts.password:
-        yield ("store", "url"), parts.password, "${env:STORE_URL}"
+        yield from _address((*path, "url"), server.url, f"{_name(name)}_URL")
+    yield from _address(("store", "url"), config.store.url, "STORE_URL")
+    for path, section in redactions(config):
+        url = section.classifier.url if section.classifier is not None else None
+        yield from _address((*path, "classifier", "url"), url, "CLASSIFIER_URL")
 
 
 def _provider_secrets(config: Config) -> Iterator[tuple[Path, str, str]]:
@@ -78,14 +82,19 @@ def _provider_secrets(config: Config) -> Iterator[tuple[Path, str, str]]:
             yield (*path, "credentials", index), credential.get_secret_value(), example
         yield from _secret_values((*path, "headers"), provider.headers)
         yield from _secret_values((*path, "query"), provider.query)
-        if provider.proxy and (parts := split_url(provider.proxy)) is not None and parts.password:
-            yield (*path, "proxy"), parts.password, f"${{env:{_name(name)}_PROXY}}"
+        yield from _address((*path, "proxy"), provider.proxy, f"{_name(name)}_PROXY")
+
+
+def _address(path: Path, url: str | None, variable: str) -> Iterator[tuple[Path, str, str]]:
+    """An address with a secret in it."""
+    for secret in secrets_in(url or "")[:1]:
+        yield path, secret, f"${{env:{variable}}}"
 
 
 def _secret_values(path: Path, items: Mapping[str, SecretStr]) -> Iterator[tuple[Path, str, str]]:
     """Entries whose name says that they hold a secret."""
     for name, value in items.items():
-        if _SECRET_WORD.search(name) and value.get_secret_value():
+        if SECRET_WORD.search(name) and value.get_secret_value():
             yield (*path, name), value.get_secret_value(), f"${{env:{_name(name)}}}"
 
 

@@ -26,7 +26,9 @@ class McpServer(Section):
 
     model_config = one_of("url", "command")
 
-    url: HttpUrl | None = Field(default=None, description="Address of its MCP endpoint.")
+    url: HttpUrl | None = Field(
+        default=None, repr=False, description="Address of its MCP endpoint."
+    )
     credential: Token | None = Field(
         default=None,
         description="Our own bearer token for it; a caller's token is never forwarded.",

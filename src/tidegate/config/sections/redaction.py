@@ -53,7 +53,9 @@ class Custom(Section):
 class Classifier(Section):
     """A webhook that finds what patterns cannot, such as names."""
 
-    url: HttpUrl = Field(description="Where texts go.", examples=["http://127.0.0.1:9300/find"])
+    url: HttpUrl = Field(
+        repr=False, description="Where texts go.", examples=["http://127.0.0.1:9300/find"]
+    )
     deadline_s: Seconds = Field(default=0.2, description="Time for one answer.")
     late: Literal["hold", "release", "block"] = Field(
         default="hold", description="What happens to text whose answer is late."

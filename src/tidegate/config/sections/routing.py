@@ -52,7 +52,9 @@ class Provider(Section):
         default_factory=_same_names,
         description="Name in requests -> name at the provider; null keeps the name.",
     )
-    proxy: ProxyUrl | None = Field(default=None, description="HTTP proxy on the way to it.")
+    proxy: ProxyUrl | None = Field(
+        default=None, repr=False, description="HTTP proxy on the way to it."
+    )
 
 
 class RouteMatch(Section):

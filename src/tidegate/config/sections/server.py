@@ -84,6 +84,7 @@ class Store(Section):
 
     url: str = Field(
         default="sqlite:///tidegate.db",
+        repr=False,
         description="memory: | sqlite:///PATH | redis://HOST:PORT/DB",
         examples=["sqlite:///tidegate.db"],
     )
