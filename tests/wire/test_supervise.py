@@ -21,7 +21,7 @@ from tests.wire.supervised import (
     until,
 )
 from tidegate.config import Config, ConfigInvalid, Problem, load_config_text
-from tidegate.gateway.supervise import Ready
+from tidegate.gateway.supervise import Ready, Settings, Supervision
 from tidegate.testing.sockets import RawClient, request_bytes
 
 
@@ -176,6 +176,20 @@ def test_a_bad_configuration_changes_nothing_but_one_line(
             assert vars(lines[0])["problem"] == ("tidegate.yaml:3:1: limit: unknown key: limits?")
             assert vars(lines[0])["count"] == 2
         assert "a value of the file" not in caplog.text
+
+    run(body())
+
+
+def test_a_reload_cannot_open_a_listener_that_strangers_reach(run: Run) -> None:
+    # The address of the file counts only after a restart; this one is listened on.
+    async def body() -> None:
+        service = FakeService()
+        everywhere = Settings(host="0.0.0.0")  # noqa: S104 - never bound here
+        await Supervision(service, everywhere, load=demo_config)._reload()
+        assert service.reloaded == []
+        assert service.readiness.reload_failed
+        await Supervision(service, Settings(), load=demo_config)._reload()
+        assert len(service.reloaded) == 1
 
     run(body())
 

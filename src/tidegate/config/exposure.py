@@ -15,11 +15,15 @@ from tidegate.config.places import Path, spell
 from tidegate.config.shapes import is_loopback
 
 
-def exposure_problems(config: Config) -> tuple[Problem, ...]:
-    """Why this configuration must not be served on its address; empty when it may be."""
+def exposure_problems(config: Config, *, listening_on: str | None = None) -> tuple[Problem, ...]:
+    """Why this configuration must not be served on its address; empty when it may be.
+
+    `listening_on`: the address of a gateway that runs already and is to take it over. It keeps
+    that address whatever the file says.
+    """
     found: list[tuple[Path, str, str]] = []
     host, admin = config.server.host, config.server.admin
-    if not is_loopback(host):
+    if not (is_loopback(host) and is_loopback(listening_on or host)):
         demo = {hashlib.sha256(token.encode()).hexdigest() for token in DEMO_TOKENS}
         found.extend(
             (
@@ -49,7 +53,7 @@ def exposure_problems(config: Config) -> tuple[Problem, ...]:
     return tuple(_problem(config, path, wrong, right) for path, wrong, right in found)
 
 
-def serving_problems(config: Config) -> tuple[Problem, ...]:
+def serving_problems(config: Config, *, listening_on: str | None = None) -> tuple[Problem, ...]:
     """Every reason for `serve` to refuse a valid configuration.
 
     What exposure_problems finds, and keys that this release cannot obey and must not replace by
@@ -63,7 +67,7 @@ def serving_problems(config: Config) -> tuple[Problem, ...]:
         _problem(config, path, "this release does not speak it", "name an endpoint for openai")
         for path in anthropic_providers(config)
     ]
-    return (*exposure_problems(config), *unable)
+    return (*exposure_problems(config, listening_on=listening_on), *unable)
 
 
 def _problem(config: Config, path: Path, wrong: str, right: str) -> Problem:

@@ -304,7 +304,7 @@ class Supervision:
         except ConfigInvalid as invalid:
             self._kept(str(invalid.problems[0]), len(invalid.problems))
             return
-        if problems := serving_problems(config):
+        if problems := serving_problems(config, listening_on=self._settings.host):
             self._kept(str(problems[0]), len(problems))
             return
         stale = self._service.reload(config)

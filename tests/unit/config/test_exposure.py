@@ -65,6 +65,18 @@ def test_an_anonymous_principal_is_refused_off_loopback() -> None:
     assert [problem.path for problem in exposure_problems(config)] == ["identity.anonymous"]
 
 
+def test_a_new_configuration_is_judged_by_the_address_that_is_listened_on() -> None:
+    text = "server: { host: 127.0.0.1 }\nidentity: { anonymous: { principal: guest } }\n"
+    config = load_config_text(text, {})
+    assert serving_problems(config) == ()
+    for address in (EVERYWHERE, "::", "10.0.0.1"):
+        found = serving_problems(config, listening_on=address)
+        assert [problem.path for problem in found] == ["identity.anonymous"]
+    assert serving_problems(config, listening_on="::1") == ()
+    exposed = load_config_text(text, {}, overrides=Overrides(host=EVERYWHERE))
+    assert serving_problems(exposed, listening_on="127.0.0.1") != ()
+
+
 def test_an_admin_listener_off_loopback_needs_a_token() -> None:
     text = "server: {{ admin: {{ host: 10.0.0.1, token: {} }} }}\n"
     config = load_config_text(text.format("null"), {})
