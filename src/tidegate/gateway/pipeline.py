@@ -19,6 +19,7 @@ from tidegate.providers.openai import glance, glance_completion
 from tidegate.routing.outcome import Outcome
 
 _DONE = b"data: [DONE]\n\n"
+_MOST_CHOICES = 1024  # providers take an `n` of 128; all of them are remembered
 
 
 class StreamFilter(Protocol):
@@ -203,6 +204,8 @@ class ChatStream:
             self._opened.update(seen.open_choices)
         if seen.finished:
             self._finished.update(seen.finished)
+        if len(self._opened) + len(self._finished) > 2 * _MOST_CHOICES:
+            raise MalformedEvent("more choices than anybody asks for")
         for data in self._filter.feed(event.data):
             out.append(sse.encode(data))  # without its name: no field of the dialect, and unread
 

@@ -240,6 +240,17 @@ def test_usage_is_what_the_upstream_says_else_a_count_of_the_text() -> None:
     assert 15 <= counted.spent.output_tokens <= 45
 
 
+def test_a_stream_of_ever_new_choices_is_cut_before_it_fills_our_memory() -> None:
+    stage = stream()
+    fed = 0
+    while not stage.broken:
+        stage.feed(event(payload(index=fed, content="x")))
+        fed += 1
+        assert fed < 10_000
+    assert stage.broken is Outcome.MALFORMED
+    assert fed > 128  # the most that providers take as `n`
+
+
 def test_the_name_of_an_event_is_text_of_the_upstreams_that_no_detector_reads() -> None:
     named = b"event: vera@corp.example\n" + HELLO
     assert run(stream(), named + STOP + DONE) == run(stream(), HELLO + STOP + DONE)
