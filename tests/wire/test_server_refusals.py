@@ -1,5 +1,6 @@
 """What is not one plain HTTP/1.1 request never reaches a handler and is answered in our words."""
 
+import asyncio
 import json
 from contextlib import suppress
 from typing import Any
@@ -8,6 +9,7 @@ import pytest
 
 from tests.wire.conftest import Run
 from tests.wire.listening import SOON_S, echo, listening, parsed
+from tidegate.testing.asgi import WAIT_S
 
 POST = b"POST /v1/x HTTP/1.1\r\nHost: a\r\n"
 GET = b"GET /v1/x HTTP/1.1\r\nHost: a\r\n"
@@ -147,8 +149,9 @@ def test_a_client_that_goes_on_talking_after_a_refusal_is_cut(run: Run) -> None:
             await client.send(b"nonsense\r\n\r\n")
             assert (await client.answer()).status == 400
             with suppress(ConnectionError):
-                while scene.listener.connections:
-                    await client.send(b"x" * 65_536)
+                async with asyncio.timeout(WAIT_S):
+                    while scene.listener.connections:
+                        await client.send(b"x" * 65_536)
             assert scene.listener.connections == []
 
     run(body())
