@@ -30,7 +30,7 @@ def main(arguments: list[str]) -> int:
         return 2
     if options.only:
         cases = [case for case in cases if case.id in options.only]
-    report = Report(known.read(), strict=options.strict)
+    report = Report(known.read(profile=options.profile), strict=options.strict)
     report.verdicts += run(cases, profile=options.profile)
     if options.verbose:
         for verdict in report.verdicts:

@@ -4,6 +4,7 @@ Lives here: from the keys of `input` to exchanges. Does not live here: the gatew
 (lane), what is right (rules).
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping
@@ -17,6 +18,7 @@ from tests.casebook.client import ask, ask_with_sdk
 from tests.casebook.lane import Stage
 from tests.casebook.seen import Exchange, Sent
 from tests.casebook.upstreams import Conversation
+from tests.casebook.waiting import passing
 
 CHAT_PATH = "/v1/chat/completions"
 _JSON = ("Content-Type", "application/json")
@@ -121,16 +123,21 @@ def _player(canned: Canned) -> Any:
 
 
 async def _settled(stage: Stage) -> None:
-    """What the last request was charged, if a sentence asks for it."""
-    if not re.search(r"settled|usage", " ".join(stage.seen.case.sentences)):
+    """What the requests were charged, if a sentence asks for it.
+
+    The settlement is a task of its own, so it may come a moment after the answer.
+    """
+    if not re.search(r"settled|usage is", " ".join(stage.seen.case.sentences)):
         return
-    text = stage.gateway.metrics()
-    for kind, value in re.findall(
-        rf'tidegate_tokens_total{{[^}}]*kind="(\w+)"[^}}]*tenant="{stage.name}"[^}}]*}} (\S+)', text
-    ) or re.findall(
-        rf'tidegate_tokens_total{{[^}}]*tenant="{stage.name}"[^}}]*kind="(\w+)"[^}}]*}} (\S+)', text
-    ):
-        stage.seen.settled[kind] = int(float(value))
+    for _ in range(100):
+        text = await asyncio.to_thread(stage.gateway.metrics)
+        for labels, value in re.findall(r"tidegate_tokens_total\{(.*)\} (\S+)", text):
+            kind = re.search(r'kind="(\w+)"', labels)
+            if kind and f'tenant="{stage.name}"' in labels and float(value):
+                stage.seen.settled[kind[1]] = int(float(value))
+        if stage.seen.settled:
+            return
+        await passing(0.05)
 
 
 async def tools(stage: Stage) -> None:

@@ -18,6 +18,7 @@ from tests.casebook.client import ask
 from tests.casebook.gateways import SERVE, Gateway
 from tests.casebook.seen import Call, Exchange, Mismatch, Sent, short
 from tests.casebook.upstreams import Answerer, Upstreams
+from tests.casebook.waiting import passing
 
 TENANT = "acme"
 WAIT_S = 5.0
@@ -216,14 +217,6 @@ class World:
         if self._limit:
             config["limits"] = [configs.limit(self._limit)]
         return configs.merge(config, self._config)
-
-
-async def passing(seconds: float) -> None:
-    """Real time passes: for the cases that ask for it."""
-    try:
-        await asyncio.wait_for(asyncio.Event().wait(), seconds)
-    except TimeoutError:
-        return
 
 
 async def within(seconds: float, what: str, waiting: Awaitable[Any]) -> Any:

@@ -12,7 +12,8 @@ import pytest
 from tests.casebook import behaviors
 from tests.casebook.gateways import free_ports
 from tests.casebook.seen import Exchange, check, equal, short
-from tests.casebook.world import World, lacks, passing, play
+from tests.casebook.waiting import passing
+from tests.casebook.world import World, lacks, play
 
 pytestmark = pytest.mark.full
 FORBIDDEN = (

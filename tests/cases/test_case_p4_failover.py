@@ -14,7 +14,8 @@ from tests.casebook import answers, behaviors
 from tests.casebook.client import ask_with_sdk, read
 from tests.casebook.seen import WIDEN, Exchange, check, equal, short
 from tests.casebook.upstreams import Answerer, Conversation
-from tests.casebook.world import World, lacks, passing, play, provider_key, within
+from tests.casebook.waiting import passing
+from tests.casebook.world import World, lacks, play, provider_key, within
 from tidegate.testing.sockets import RawClient, request_bytes
 
 pytestmark = pytest.mark.full

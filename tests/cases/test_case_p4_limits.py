@@ -15,7 +15,8 @@ from tests.casebook import answers, behaviors
 from tests.casebook.client import ask, ask_with_sdk
 from tests.casebook.seen import WIDEN, Exchange, check, equal, short
 from tests.casebook.upstreams import Answerer, Conversation
-from tests.casebook.world import World, passing, play, statuses, used_of, within
+from tests.casebook.waiting import passing
+from tests.casebook.world import World, play, statuses, used_of, within
 
 pytestmark = pytest.mark.full
 WORDS_5000 = "gateway limits count prompts too " * 800
