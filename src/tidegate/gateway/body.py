@@ -5,7 +5,6 @@ together, and the strict parse. Does not live here: what the document means (the
 timers for bodies that do not arrive (server).
 """
 
-import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from types import TracebackType
@@ -18,9 +17,9 @@ from tidegate.errors import (
     RequestTimeout,
     UnsupportedMediaType,
 )
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.respond import Receive, Scope
 
-_THREAD_BYTES = 262_144
 _PARAMETERS = (b"", b"charset=utf-8", b'charset="utf-8"')
 
 _SYNTAX = "The body is not one valid JSON document in UTF-8."
@@ -138,12 +137,7 @@ class HeldJSON:
     async def __aenter__(self) -> JSONBody:
         raw = await self._held.__aenter__()
         try:
-            # A large document would keep all others waiting.
-            value = (
-                await asyncio.to_thread(strictjson.loads, raw)
-                if len(raw) > _THREAD_BYTES
-                else strictjson.loads(raw)
-            )
+            value = await beside_the_loop(len(raw), strictjson.loads, raw)
         except strictjson.StrictJSONError as error:
             await self._held.__aexit__(None, None, None)
             public = _AMBIGUOUS if error.kind == "ambiguous" else _SYNTAX

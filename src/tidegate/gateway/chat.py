@@ -14,16 +14,15 @@ decisions. An answer that has begun is settled by what was really used, also whe
 disappears; one that has not is released. Never both, never neither (charge).
 """
 
-import asyncio
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import ParamSpec, TypeVar
 
 from tidegate import strictjson
 from tidegate.clock import Clock
 from tidegate.errors import InvalidRequest
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.attempts import Attempts
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.masking import Counts, Masking
@@ -39,11 +38,6 @@ from tidegate.routing.plan import RouteTable
 from tidegate.routing.targets import Targets
 
 _LEASE_GRACE_S = 30.0
-# Ordinary text of this size takes a millisecond; text made to look like secrets far more.
-_LARGE_BYTES = 65_536
-
-P = ParamSpec("P")
-T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,7 +116,7 @@ class Chat:
                 raise policy.routes.refusal(request.model, principal)
             trail.step("route", "match", rule=route.name)
             account.route = route.name
-            estimate = await _beside_the_loop(
+            estimate = await beside_the_loop(
                 len(body.raw),
                 estimate_request,
                 request.document,
@@ -137,7 +131,7 @@ class Chat:
             ) as charge:
                 trail.step("limits", "reserved", tokens=estimate.total_tokens)
                 masking = policy.masking[route.name]
-                data, found = await _beside_the_loop(
+                data, found = await beside_the_loop(
                     len(body.raw), _masked, masking, request.document, body.raw
                 )
                 trail.counts("redact_request", masking.request, found)
@@ -171,12 +165,3 @@ def _masked(masking: Masking, document: dict[str, object], raw: bytes) -> tuple[
     """What to send upstream: the client's own bytes unless redaction changed something."""
     masked, found = masking.mask_request(document)
     return (raw if masked is document else strictjson.dumps(masked)), found
-
-
-async def _beside_the_loop(
-    size_bytes: int, call: Callable[P, T], *args: P.args, **kwargs: P.kwargs
-) -> T:
-    """`call` in a thread if it works on so much that other requests would notice."""
-    if size_bytes <= _LARGE_BYTES:
-        return call(*args, **kwargs)
-    return await asyncio.to_thread(call, *args, **kwargs)

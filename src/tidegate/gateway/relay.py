@@ -5,12 +5,12 @@ from which the tenant pays. Does not live here: which target is asked (attempts)
 (pipeline), when a reservation ends (charge).
 """
 
-import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.clock import Clock
 from tidegate.errors import ContentBlocked, TidegateError, UpstreamInterrupted
+from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
@@ -28,7 +28,6 @@ from tidegate.transport.upstream import Failure
 
 _POOL_GRACE_S = 0.25
 # Ordinary text of this size takes a millisecond; text made to look like secrets far more.
-_LARGE_BYTES = 65_536
 
 OUTCOME_OF: Mapping[Failure, Outcome] = {
     Failure.UNREACHABLE: Outcome.UNREACHABLE,
@@ -152,13 +151,14 @@ class Relay:
         we need is not the upstream's.
         """
         stage = self._stage
-        if stage.held_bytes + len(chunk) <= _LARGE_BYTES:
+        size_bytes = stage.held_bytes + len(chunk)
+        if size_bytes <= LARGE_BYTES:
             return stage.feed(chunk) if chunk else stage.finish()
         self._inbox.disarm()
         with self._clocks.stopped():
             if chunk:
-                return await asyncio.to_thread(stage.feed, chunk)
-            return await asyncio.to_thread(stage.finish)
+                return await beside_the_loop(size_bytes, stage.feed, chunk)
+            return await beside_the_loop(size_bytes, stage.finish)
 
     async def _pass_on(self, ready: bytes) -> None:
         call = self._call

@@ -11,16 +11,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from tidegate.errors import TidegateError
+from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
 from tidegate.gateway.tool_call import Plan, Turn, no_session
-from tidegate.gateway.tool_upstream import (
-    THREAD_BYTES,
-    Exchange,
-    ServerFailed,
-    ToolUpstream,
-    apart,
-)
+from tidegate.gateway.tool_upstream import Exchange, ServerFailed, ToolUpstream
 from tidegate.jsonrpc import Id, Notification, Request, Tree, error_of
 from tidegate.mcp.answers import Incoming, Reply, generic, sort
 from tidegate.mcp.http_upstream import Outgoing, ending, outgoing
@@ -150,10 +145,11 @@ class ToolRelay:
                 )
                 if message is None:
                     continue
-                large = message.raw is None or len(message.raw) > THREAD_BYTES
+                # Without bytes of its own it came in an array, of any size.
+                size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
                 if isinstance(message, Reply):
-                    return await apart(large, shaper.reply, message, status)
-                if (data := await apart(large, shaper.aside, message)) is not None:
+                    return await beside_the_loop(size, shaper.reply, message, status)
+                if (data := await beside_the_loop(size, shaper.aside, message)) is not None:
                     await client.live(data)
         raise ServerFailed("no_answer")
 

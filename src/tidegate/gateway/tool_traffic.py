@@ -25,6 +25,7 @@ from typing import Final
 from tidegate.clock import Clock
 from tidegate.errors import MethodNotAllowed, NotFound, RateLimited, RequestExceedsLimit
 from tidegate.gateway.accounting import Account, Accounting
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charge, Charging
 from tidegate.gateway.respond import Receive, Responder, Scope
@@ -42,7 +43,7 @@ from tidegate.gateway.tool_call import (
     read,
 )
 from tidegate.gateway.tool_relay import ToolRelay
-from tidegate.gateway.tool_upstream import THREAD_BYTES, ToolUpstream, apart
+from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need
 from tidegate.mcp.batch import Key, merge
@@ -113,13 +114,12 @@ class ToolTraffic:
     async def _post(self, turn: Turn, account: Account, scope: Scope, receive: Receive) -> None:
         """One message or one batch, from its bytes to its answer."""
         async with self._bodies.raw(scope, receive) as data:
-            large = len(data) > THREAD_BYTES
-            message = await apart(large, read, data)
+            message = await beside_the_loop(len(data), read, data)
         relay = self.relay
         place(turn, message, relay.sessions, self._clock.monotonic_s())
         messages = message.messages if isinstance(message, Batch) else (message,)
         plans = [judge(turn, each, relay.sessions, relay.calls) for each in messages]
-        await apart(large, mask, turn, plans)
+        await beside_the_loop(len(data), mask, turn, plans)
         async with AsyncExitStack() as stack:
             charges = await self._reserve(turn, plans, stack)
             if any(plan.forwards for plan in plans):

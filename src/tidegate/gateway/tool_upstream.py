@@ -7,12 +7,13 @@ answer is read (mcp.http_upstream), what the client sees of it (tool_answer).
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Final, ParamSpec, Self, TypeVar
+from typing import Final, Self
 
 from tidegate.clock import Clock
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.mcp.answers import Incoming
 from tidegate.mcp.http_upstream import AnswerReader, AnswerTooLarge, Outgoing
 from tidegate.transport.inbox import AttemptFailed, Inbox, Inboxes
@@ -20,17 +21,8 @@ from tidegate.transport.upstream import Transport, UpstreamRequest
 
 logger = logging.getLogger(__name__)
 
-THREAD_BYTES: Final = 262_144
-"""Messages beyond this size are read and masked in a thread."""
 _CAST_S: Final = 5.0
 _POOL_GRACE_S: Final = 0.25
-P = ParamSpec("P")
-T = TypeVar("T")
-
-
-async def apart(large: bool, work: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:  # noqa: FBT001
-    """The result of `work`; that of a large message is done in a thread, for it holds up others."""
-    return await asyncio.to_thread(work, *args, **kwargs) if large else work(*args, **kwargs)
 
 
 class ServerFailed(Exception):
@@ -189,7 +181,7 @@ class Exchange:
             if data:
                 return self._reader.feed(data)
             self._done = True
-            return await apart(self._reader.held_bytes > THREAD_BYTES, self._reader.finish)
+            return await beside_the_loop(self._reader.held_bytes, self._reader.finish)
         except AttemptFailed as failed:
             raise ServerFailed(failed.failure.value) from None
         except AnswerTooLarge:
