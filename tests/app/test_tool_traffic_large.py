@@ -63,3 +63,27 @@ def test_large_results_and_notifications_are_masked_beside_the_loop() -> None:
             assert set(policy.in_loop) == {in_loop}
 
     asyncio.run(body())
+
+
+def test_what_all_requests_share_is_never_written_beside_the_loop() -> None:
+    async def body() -> None:
+        result = {"taskId": "t1", "text": LARGE}
+
+        async def script(asked: Asked) -> None:
+            asked.head(200, "text/event-stream")
+            asked.event({"jsonrpc": "2.0", "id": 1, "result": result})
+            asked.end()
+
+        world = World(script, masking=Masking(RedactionPolicy.preset()))
+        sessions = world.traffic.relay.sessions
+        written: list[object] = []
+
+        def begin_task(*_about: object) -> None:
+            written.append(asyncio.get_running_loop())  # raises in any other thread
+
+        sessions.begin_task = begin_task  # type: ignore[method-assign]
+        answer = await world.post(call("get_status"))
+        assert value(answer)["result"]["taskId"] == "t1"
+        assert written == [asyncio.get_running_loop()]
+
+    asyncio.run(body())

@@ -68,8 +68,20 @@ class Shaper:
         self._running = running
         self._sessions = sessions
 
+    def learn(self, message: Reply | Note | Ask) -> None:
+        """What later messages are judged by. On the loop: all requests share what it writes."""
+        session = self._turn.session
+        if isinstance(message, Reply):
+            if "result" in message.message:
+                self._remember(message.message["result"])
+        elif isinstance(message, Ask) and session is not None:
+            session.questions.put(typed(message.id), None)
+
     def reply(self, reply: Reply, status: int) -> Answer:
-        """The answer to the client's request; `status` is the upstream's. Raises ServerFailed."""
+        """The answer to the client's request; `status` is the upstream's. Raises ServerFailed.
+
+        Writes to this request's own things only: of a large message it runs in a thread.
+        """
         turn, request_id = self._turn, self._turn.responder.request_id
         subject = subject_of(self.call)
         hides_all = turn.policy.hide_denied == "full"
@@ -81,7 +93,6 @@ class Shaper:
         member = "result" if "result" in message else "error"
         value = message[member]
         if member == "result":
-            self._remember(value)
             value = self._filtered(value)
         lists = self.call.method in LISTED_KIND
         shown = self._own_subscription(self._masked(value, lists=lists))
@@ -93,7 +104,7 @@ class Shaper:
         return Answer(message, self._status(message, status), raw)
 
     def aside(self, aside: Note | Ask) -> bytes | None:
-        """A notification or a question for the client; None if it must not get it."""
+        """A notification or a question for the client; None if it must not get it. As `reply`."""
         turn = self._turn
         params = aside.message.get("params")
         known = params if isinstance(params, dict) else None
@@ -102,8 +113,6 @@ class Shaper:
                 return None
         elif turn.session is None:
             return None  # nowhere to send the client's answer; and never in the modern era
-        else:
-            turn.session.questions.put(typed(aside.id), None)
         shown = self._own_subscription(self._masked(params, uri=True))
         if shown is params:
             return aside.raw or strictjson.dumps(aside.message)

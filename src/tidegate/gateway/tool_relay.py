@@ -145,6 +145,7 @@ class ToolRelay:
                 )
                 if message is None:
                     continue
+                shaper.learn(message)
                 # Without bytes of its own it came in an array, of any size.
                 size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
                 if isinstance(message, Reply):
