@@ -165,6 +165,38 @@ def test_a_finished_answer_that_nobody_takes_does_not_keep_the_connection(run: R
     run(body())
 
 
+def test_a_body_that_nobody_reads_is_held_at_its_mark_until_the_answer(run: Run) -> None:
+    async def body() -> None:
+        go = asyncio.Event()
+
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await go.wait()
+            await answer(send, b"no")
+
+        caps = {"linger_bytes": 1 << 30, "linger_s": 60.0}
+        async with listening(app, **caps) as scene, await scene.client() as client:
+            size = 16_000_000
+            head = request_bytes("POST", "/", headers=[("Content-Length", str(size))])
+            sending = asyncio.ensure_future(client.send(head + b"x" * size))
+            await scene.until(
+                lambda: any(link.flow.read_paused for link in scene.listener.connections)
+            )
+            (connection,) = scene.listener.connections
+            for _ in range(200):
+                await turn()
+            assert connection.exchange is not None
+            # The mark, and what one read of the loop may bring.
+            assert connection.exchange.held_bytes <= 65_536 + 262_144
+            assert not sending.done()
+            go.set()
+            # Who is still sending must come to an end to hear the answer.
+            async with asyncio.timeout(WAIT_S):
+                await sending
+            assert (await client.answer()).body == b"no"
+
+    run(body())
+
+
 def test_two_hundred_slow_clients_do_not_hold_up_a_fast_one(run: Run) -> None:
     async def body() -> None:
         async with listening(echo) as scene:

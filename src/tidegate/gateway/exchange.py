@@ -127,6 +127,9 @@ class Exchange:
             await self._link.drain()
             return
         self.complete = True
+        # What nobody read counts no more, or it would hold up a client that is still sending.
+        self._chunks.clear()
+        self.held_bytes = 0
         self._event.set()
         self._link.answered(self)
 
