@@ -189,6 +189,25 @@ def test_a_proxy_is_asked_when_one_is_named(run: Run) -> None:
     run(body())
 
 
+def test_no_proxy_and_no_cookie_comes_from_anywhere_else(
+    run: Run, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def body() -> None:
+        setting = answer_bytes(headers=[("Set-Cookie", "a=1; Path=/"), ("Content-Length", "0")])
+        async with world(steps(setting)) as (transport, upstream):
+            monkeypatch.setenv("http_proxy", "http://127.0.0.1:9")
+            monkeypatch.delenv("no_proxy", raising=False)
+            # By its name: aiohttp itself keeps no cookies of an address.
+            url = upstream.url.replace("127.0.0.1", "localhost")
+            for _ in range(2):
+                sink = Log()
+                transport.start(UpstreamRequest("GET", url), sink, connect_s=WAIT_S)
+                await sink.until(lambda told: bool(told) and told[-1] == "end")
+            assert [request.header("cookie") for request in upstream.requests] == [None, None]
+
+    run(body())
+
+
 def test_a_proxy_that_refuses_the_tunnel_is_unreachable(run: Run) -> None:
     async def body() -> None:
         async with world(steps(answer_bytes(407))) as (transport, proxy):
