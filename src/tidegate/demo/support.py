@@ -17,7 +17,7 @@ from typing import Annotated, Any
 from anyio import to_thread
 from pydantic import AfterValidator, Field
 
-from tidegate.tools import StrictInput, StrictTool, ToolFailure, strict_tool
+from tidegate.tools import ExactNumber, StrictInput, StrictTool, ToolFailure, strict_tool
 
 _CUSTOMERS = (
     ("CUST-10001", "Jane Doe", "jane@example.com", 25_000),
@@ -97,10 +97,11 @@ _INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn", "Mn", "M
 _FILLERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 
 
-def _two_places(amount: float) -> float:
-    # The shortest decimal that reads back as this float is what the caller wrote.
-    exponent = Decimal(repr(amount)).normalize().as_tuple().exponent
-    if not isinstance(exponent, int) or exponent < -2:
+def _two_places(amount: Decimal) -> Decimal:
+    # By its digits: every operation on it would round a long literal first.
+    _, digits, exponent = amount.as_tuple()
+    places = -exponent if isinstance(exponent, int) else 0
+    if places > 2 and any(digits[-(places - 2) :]):
         raise ValueError("at most two decimal places")
     return amount
 
@@ -129,8 +130,8 @@ class RefundOrder(StrictInput):
 
     customer_id: CustomerId
     amount: Annotated[
-        float,
-        Field(gt=0, le=10_000, allow_inf_nan=False, description="at most two decimal places"),
+        ExactNumber,
+        Field(gt=0, le=10_000, description="at most two decimal places"),
         AfterValidator(_two_places),
     ]
     reason: Annotated[
@@ -156,7 +157,7 @@ def support_tools(store: SupportStore, *, leak: bool = False) -> list[StrictTool
         """Refund part of a customer's balance."""
         if leak:
             _write_junk()
-        cents = int((Decimal(repr(call.amount)) * 100).to_integral_value())
+        cents = int(call.amount.scaleb(2))
         left = await to_thread.run_sync(store.refund, call.customer_id, cents, call.reason)
         return {"customer_id": call.customer_id, "refunded": _money(cents), "balance": left}
 

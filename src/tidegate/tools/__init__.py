@@ -1,8 +1,9 @@
 """How does anyone write an MCP tool that takes exactly what it publishes?
 
-Public: `strict_tool` on an async function, `StrictInput` for its arguments, `ToolFailure` for a
-refusal, `ToolServer` to serve them, `seize_stdio` for programs that import much before they
-serve. Names load on first use, so that `seize_stdio` can run before pydantic and the SDK exist.
+Public: `strict_tool` on an async function, `StrictInput` for its arguments, `ExactNumber` for one
+that is judged as it was written, `ToolFailure` for a refusal, `ToolServer` to serve them,
+`seize_stdio` for programs that import much before they serve. Names load on first use, so that
+`seize_stdio` can run before pydantic and the SDK exist.
 """
 
 from importlib import import_module
@@ -11,9 +12,17 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from tidegate.tools.server import ToolServer
     from tidegate.tools.stdio import seize_stdio
-    from tidegate.tools.strict import StrictInput, StrictTool, ToolFailure, strict_tool
+    from tidegate.tools.strict import ExactNumber, StrictInput, StrictTool, ToolFailure, strict_tool
 
-__all__ = ["StrictInput", "StrictTool", "ToolFailure", "ToolServer", "seize_stdio", "strict_tool"]
+__all__ = [
+    "ExactNumber",
+    "StrictInput",
+    "StrictTool",
+    "ToolFailure",
+    "ToolServer",
+    "seize_stdio",
+    "strict_tool",
+]
 
 _HOMES = {"ToolServer": "server", "seize_stdio": "stdio"}
 

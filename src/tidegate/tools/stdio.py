@@ -10,9 +10,11 @@ import os
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import isinf
 from typing import TYPE_CHECKING
 
 from tidegate import strictjson
+from tidegate.tools.written import Written
 
 if TYPE_CHECKING:
     from mcp.shared.message import SessionMessage
@@ -100,9 +102,21 @@ class BadLine(ValueError):
 
 
 def read_message(line: bytes) -> dict[str, object]:
-    """The JSON-RPC object in `line`; raises BadLine, which quotes nothing of it."""
+    """The JSON-RPC object in `line`; raises BadLine, which quotes nothing of it.
+
+    Numbers with a fraction or an exponent are Written. One that is no finite float stands at most
+    in the arguments of a tool, whose own rules refuse it with the id of the call.
+    """
+    infinite: list[Written] = []
+
+    def real(literal: str) -> Written:
+        number = Written(literal)
+        if isinf(number):
+            infinite.append(number)
+        return number
+
     try:
-        value = strictjson.loads(line)
+        value = strictjson.loads(line, real=real)
     except strictjson.StrictJSONError as error:
         code = PARSE_ERROR if error.kind == "syntax" else INVALID_REQUEST
         raise BadLine(code, error.reason) from None
@@ -115,7 +129,25 @@ def read_message(line: bytes) -> dict[str, object]:
         raise BadLine(INVALID_REQUEST, "params are neither an object nor an array")
     if ("method" in value) == ("result" in value or "error" in value):
         raise BadLine(INVALID_REQUEST, "neither a request nor an answer")
+    if infinite and len(infinite) != _infinite_arguments(value):
+        raise BadLine(PARSE_ERROR, "a number is too large")
     return value
+
+
+def _infinite_arguments(message: dict[str, object]) -> int:
+    """How many infinite numbers the arguments of this call of a tool hold."""
+    params = message.get("params") if message.get("method") == "tools/call" else None
+    stack = [params.get("arguments")] if isinstance(params, dict) else []
+    found = 0
+    while stack:
+        node = stack.pop()
+        if isinstance(node, dict):
+            stack.extend(node.values())
+        elif isinstance(node, list):
+            stack.extend(node)
+        else:
+            found += isinstance(node, Written) and isinf(node)
+    return found
 
 
 def error_line(code: int, reason: str) -> bytes:

@@ -7,21 +7,80 @@ tool of an async function. Does not live here: MCP (server.py), what a particula
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast, get_type_hints
+from decimal import Decimal, InvalidOperation
+from math import isinf
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_type_hints
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic_core import PydanticCustomError, core_schema
+
+from tidegate.tools.written import exact
 
 if TYPE_CHECKING:
+    from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
+    from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import ErrorDetails
+
+_NOT_FINITE = "Input should be a finite number"
+_BOUNDS = MappingProxyType(
+    {
+        "gt": "exclusiveMinimum",
+        "ge": "minimum",
+        "lt": "exclusiveMaximum",
+        "le": "maximum",
+        "multiple_of": "multipleOf",
+    }
+)
 
 
 class StrictInput(BaseModel):
     """Arguments of a tool: no coercion, no unknown field, no change after the check.
 
     Write patterns with explicit classes (`[0-9]`): `\\d` also matches digits of other scripts.
+    Write ExactNumber for money: a `float` was rounded before your bounds are asked.
     """
 
-    model_config = ConfigDict(strict=True, extra="forbid", frozen=True, hide_input_in_errors=True)
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+    )
+
+
+class _Exactly:
+    """Makes a Decimal of any JSON number, by its literal, and publishes a number."""
+
+    def __get_pydantic_core_schema__(
+        self, source: object, handler: "GetCoreSchemaHandler"
+    ) -> core_schema.CoreSchema:
+        return core_schema.no_info_before_validator_function(_exactly, handler(source))
+
+    def __get_pydantic_json_schema__(
+        self, schema: core_schema.CoreSchema, handler: "GetJsonSchemaHandler"
+    ) -> "JsonSchemaValue":
+        # A Decimal is published as a number or text, its bounds beside that under Python's names.
+        made = handler(schema)
+        del made["anyOf"]
+        return {"type": "number", **{_BOUNDS.get(key, key): made[key] for key in made}}
+
+
+def _exactly(value: object) -> Decimal:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise PydanticCustomError("number_type", "Input should be a number")
+    try:
+        number = exact(value)
+    except InvalidOperation:
+        number = Decimal("NaN")
+    if not number.is_finite():
+        raise PydanticCustomError("finite_number", _NOT_FINITE)
+    return number
+
+
+ExactNumber = Annotated[Decimal, _Exactly()]
+"""A number as the caller wrote it: a Decimal that was never rounded."""
 
 
 InputT = TypeVar("InputT", bound=StrictInput)
@@ -68,10 +127,14 @@ class StrictTool(Generic[InputT]):
     def check(self, arguments: Mapping[str, object]) -> InputT:
         """The checked arguments; raises InvalidArguments."""
         try:
-            return self.model.model_validate(dict(arguments))
+            checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
             found = error.errors(include_url=False, include_context=False)
             raise InvalidArguments(tuple(_fault(item) for item in found)) from None
+        if (place := _infinite(arguments, ())) is not None:
+            # A field that takes anything took it; no tool expects one.
+            raise InvalidArguments((Fault(_pointer(place), "finite_number", _NOT_FINITE),))
+        return checked
 
     async def __call__(self, arguments: Mapping[str, object]) -> Answer:
         """Checks, then runs. Raises InvalidArguments and ToolFailure."""
@@ -100,6 +163,17 @@ def _fault(item: "ErrorDetails") -> Fault:
     return Fault(pointer, rule, item["msg"])
 
 
+def _infinite(node: object, place: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
+    """Where in the arguments the first infinite number stands."""
+    if isinstance(node, float):
+        return place if isinf(node) else None
+    items = node.items() if isinstance(node, Mapping) else ()
+    for step, item in enumerate(node) if isinstance(node, list) else items:
+        if (found := _infinite(item, (*place, step))) is not None:
+            return found
+    return None
+
+
 def _pointer(location: tuple[int | str, ...]) -> str:
     steps = (str(step).replace("~", "~0").replace("/", "~1") for step in location)
     return "".join(f"/{step}" for step in steps)
@@ -107,6 +181,7 @@ def _pointer(location: tuple[int | str, ...]) -> str:
 
 __all__ = [
     "Answer",
+    "ExactNumber",
     "Fault",
     "InvalidArguments",
     "StrictInput",

@@ -13,6 +13,7 @@ import pytest
 from tidegate.demo.support import SupportStore, support_tools
 from tidegate.tools import StrictTool, ToolFailure
 from tidegate.tools.strict import InvalidArguments
+from tidegate.tools.written import Written
 
 REASON = "parcel never arrived"
 
@@ -84,8 +85,11 @@ def test_amounts_of_up_to_two_places_are_valid(
         (5e-324, "value_error"),
         (float("nan"), "finite_number"),
         (float("inf"), "finite_number"),
-        ("50", "float_type"),
-        (True, "float_type"),
+        (Written("10000.0000000000001"), "less_than_equal"),
+        (Written("1e400"), "less_than_equal"),
+        (Written("10." + "0" * 60 + "1"), "value_error"),
+        ("50", "number_type"),
+        (True, "number_type"),
         (None, "null"),
     ],
 )

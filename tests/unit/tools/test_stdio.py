@@ -1,6 +1,7 @@
 """Are lines cut, capped and judged so that no bad one passes and none is met with silence?"""
 
 from itertools import pairwise, product
+from typing import Any
 
 import pytest
 
@@ -14,6 +15,7 @@ from tidegate.tools.stdio import (
     error_line,
     read_message,
 )
+from tidegate.tools.written import exact
 
 
 def split(data: bytes, cuts: tuple[int, ...], cap: int = 64) -> list[bytes | type[LineTooLong]]:
@@ -56,6 +58,17 @@ BAD = [
     (b'\xef\xbb\xbf{"jsonrpc":"2.0","id":1,"method":"ping"}', PARSE_ERROR),
     (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":NaN}}', PARSE_ERROR),
     (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"a":1e999}}', PARSE_ERROR),
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"arguments":{"a":1e999}}}', PARSE_ERROR),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"a":1e999}}}', PARSE_ERROR),
+    (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+        b'"params":{"arguments":{"a":1e999},"task":{"ttl":-1e999}}}',
+        PARSE_ERROR,
+    ),
+    (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":{"a":NaN}}}',
+        PARSE_ERROR,
+    ),
     (b'{"jsonrpc":"2.0","id":1,"method":"\\ud800"}', PARSE_ERROR),
     (b"[" * 3000 + b"]" * 3000, PARSE_ERROR),
     (b'{"jsonrpc":"2.0","id":1,"method":"a","method":"b"}', INVALID_REQUEST),
@@ -83,6 +96,31 @@ def test_a_bad_line_has_a_code_and_a_reason_that_quotes_nothing(line: bytes, cod
         read_message(line)
     assert caught.value.code == code
     assert line.decode("latin-1") not in caught.value.reason
+
+
+def test_numbers_in_arguments_are_kept_as_they_were_written() -> None:
+    head = b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"arguments":'
+    message: Any = read_message(head + b'{"a":1e400,"b":[10000.0000000000001,1.10,-0.0,3]}}}')
+    arguments = message["params"]["arguments"]
+    numbers = [arguments["a"], *arguments["b"]]
+    assert numbers == [float("inf"), 10000.0, 1.1, 0.0, 3]
+    assert [str(exact(number)) for number in numbers] == [
+        "1E+400",
+        "10000.0000000000001",
+        "1.10",
+        "-0.0",
+        "3",
+    ]
+
+
+def test_an_infinite_argument_beside_an_escaped_sign_is_left_to_the_tool() -> None:
+    line = (
+        b'{"jsonrpc":"2.0","id":1,"method":"tools/call",'
+        b'"params":{"arguments":{"a":1e400,"b":"%s"}}}'
+    )
+    assert read_message(line % b"\\ud83d\\ude00")["id"] == 1
+    with pytest.raises(BadLine):
+        read_message(line % b"\\ud83d")
 
 
 def test_the_answer_to_a_bad_line_has_a_null_id() -> None:

@@ -1,6 +1,7 @@
 """Does a strict tool take exactly what its schema publishes?"""
 
 import asyncio
+from decimal import Decimal
 from typing import Annotated, Any
 
 import jsonschema
@@ -9,8 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from pydantic import AfterValidator, Field
 
-from tidegate.tools import StrictInput, ToolFailure, strict_tool
+from tidegate.tools import ExactNumber, StrictInput, ToolFailure, strict_tool
 from tidegate.tools.strict import Fault, InvalidArguments
+from tidegate.tools.written import Written
 
 
 def _even(value: int) -> int:
@@ -88,6 +90,70 @@ def test_all_faults_come_at_once_and_none_quotes_a_value() -> None:
     found = faults({"word": canary, "times": canary, "extra": canary})
     assert {f.pointer for f in found} == {"/word", "/times", "/extra"}
     assert canary not in repr(found)
+
+
+class Transfer(StrictInput):
+    """How much."""
+
+    amount: Annotated[ExactNumber, Field(gt=0, le=10_000)]
+    rate: float = 1.0
+    anything: Any = None
+
+
+@strict_tool
+async def transfer(order: Transfer) -> str:
+    """Moves money."""
+    return str(order.amount)
+
+
+@pytest.mark.parametrize(
+    "literal", ["1.10", "0.01", "10000", "10000.00", "1e2", "9999.9999999999999"]
+)
+def test_an_exact_number_is_what_was_written(literal: str) -> None:
+    number = int(literal) if literal.isdigit() else Written(literal)
+    assert asyncio.run(transfer({"amount": number})) == str(Decimal(literal))
+
+
+@pytest.mark.parametrize(
+    ("value", "rule"),
+    [
+        (Written("10000.0000000000001"), "less_than_equal"),
+        (Written("1e400"), "less_than_equal"),
+        (Written("1e9999999999999999999"), "finite_number"),
+        (Written("-0.0"), "greater_than"),
+        (10**400, "less_than_equal"),
+        (float("nan"), "finite_number"),
+        (float("inf"), "finite_number"),
+        ("50", "number_type"),
+        (True, "number_type"),
+        (None, "null"),
+        ([1], "number_type"),
+    ],
+)
+def test_an_exact_number_is_judged_by_what_was_written(value: object, rule: str) -> None:
+    with pytest.raises(InvalidArguments) as caught:
+        transfer.check({"amount": value})
+    assert [(f.pointer, f.rule) for f in caught.value.faults] == [("/amount", rule)]
+
+
+def test_the_schema_of_an_exact_number_is_that_of_a_number() -> None:
+    schema = transfer.schema()["properties"]["amount"]
+    assert schema == {
+        "exclusiveMinimum": 0,
+        "maximum": 10000,
+        "title": "Amount",
+        "type": "number",
+    }
+
+
+@pytest.mark.parametrize("name", ["rate", "anything", "deep"])
+def test_no_tool_ever_sees_an_infinite_number(name: str) -> None:
+    infinite = Written("-1e400")
+    value: Any = {"rate": infinite, "anything": infinite, "deep": [1, {"a/b": infinite}]}[name]
+    place = {"rate": "/rate", "anything": "/anything", "deep": "/anything/1/a~1b"}[name]
+    with pytest.raises(InvalidArguments) as caught:
+        transfer.check({"amount": 1, place.split("/")[1]: value})
+    assert [(f.pointer, f.rule) for f in caught.value.faults] == [(place, "finite_number")]
 
 
 def test_a_function_that_is_no_strict_tool_is_refused_when_it_is_written() -> None:
