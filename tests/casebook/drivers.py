@@ -150,7 +150,10 @@ async def tools(stage: Stage) -> None:
     stage.seen.variants += await _variants(stage, role)
     told = " ".join(stage.seen.case.sentences)
     for other in configs.ROLES:
-        if other != role and re.search(rf"with an? {other} token", told):
+        if other != role and re.search(
+            rf"(?:with|for) an? {other}\b|\b{other}(?: token)?:|\b{other} (?:gets|sees|is|has)\b",
+            told,
+        ):
             stage.seen.others[other] = [
                 *await _bodies(stage, other),
                 *await _variants(stage, other),

@@ -189,7 +189,8 @@ RULES = (
     Rule(
         "no upstream words",
         r"(?:nothing|no (?:word|detail)s?) of the upstream(?:'s (?:error|message|answer))?"
-        r"(?: reach(?:es)? the client| passes| in the (?:answer|error))?|no upstream words",
+        r"(?: reach(?:es)? the client| passes| in the (?:answer|error))?"
+        r"|no upstream words(?: in the (?:answer|error))?",
         each(_no_upstream_words),
         _WEB,
     ),

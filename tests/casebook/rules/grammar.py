@@ -211,6 +211,8 @@ class Parser:
     def parse(self, sentence: str) -> Node | None:
         """The checks of a sentence; None if any part of it has no rule."""
         text = " ".join(sentence.split()).strip(" .,;:")
+        if '"' not in text:
+            text = re.sub(r"\b(?:downstream|fake server)\b", "upstream", text)
         if text not in self._memo:
             self._memo[text] = None  # guards against a text that reduces to itself
             self._memo[text] = self._parse(text)
@@ -272,7 +274,7 @@ class Parser:
         return None
 
     def _bare(self, text: str) -> Node | None:
-        for words in (_QUANTIFIER, r"(?:both|all|then|also|and|but) ", _SUBJECT):
+        for words in (_QUANTIFIER, r"(?:both|all|then|also|and|but|with) ", _SUBJECT):
             plain = re.sub(f"^{words}", "", text, flags=re.IGNORECASE)
             node = self.parse(plain) if plain and plain != text else None
             if node is not None:

@@ -33,7 +33,10 @@ def _error_replies(view: View, m: Match) -> None:
     code, own_id = int(m["code"]), literal(m["id"])
     found = [r for r in view.replies if same(r.id, own_id) and r.code == code]
     seen = short([r.message for r in view.replies])
-    check(len(found) == number(m["count"] or "one"), f"{len(found)} such replies in {seen}")
+    check(
+        len(found) == number(m.groupdict().get("count") or "one"),
+        f"{len(found)} such replies in {seen}",
+    )
 
 
 def _code(view: View, m: Match) -> None:
@@ -233,7 +236,7 @@ RULES = (
     ),
     Rule(
         "error replies",
-        rf"(?P<count>\x00)?(?P<code>{RPC_CODE}) with id (?P<id>null)(?: for .+)?",
+        rf"(?P<code>{RPC_CODE}) with id (?P<id>null)(?: for .+)?",
         _error_replies,
         STDIO,
     ),

@@ -1,15 +1,16 @@
 """Which sentences speak about when something arrived, and what it cost?
 
 Time windows are widened threefold, so each rule also asks for an order of events that no slow
-machine can disturb. Lives here too: memory and tokens. Does not live here: what arrived (stream).
+machine can disturb. Lives here too: memory, tokens, the log. Does not live here: what arrived
+(stream).
 """
 
 import re
 
 from tests.casebook.events import Chat, decode
 from tests.casebook.rules.grammar import Rule, View, each
-from tests.casebook.rules.words import seconds, size_bytes
-from tests.casebook.seen import WIDEN, Call, Exchange, Mismatch, check
+from tests.casebook.rules.words import quoted, seconds, size_bytes
+from tests.casebook.seen import WIDEN, Call, Exchange, Mismatch, check, short
 
 Match = re.Match[str]
 _WEB = ("http", "llm", "mcp")
@@ -132,8 +133,28 @@ def _gateway_hop(exchange: Exchange, m: Match, view: View) -> None:
     check(late_s < seconds(m["bound"]) * WIDEN, f"forwarded after {late_s:.2f} s")
 
 
+def _log_lacks(view: View, m: Match) -> None:
+    for word in quoted(m["things"]):
+        at = view.seen.log.find(word)
+        check(at < 0, f"{word!r} in the log: {short(view.seen.log[max(0, at - 60) : at + 60])}")
+
+
+def _log_holds(view: View, m: Match) -> None:
+    for word in quoted(m["things"]):
+        check(word in view.seen.log, f"no {word!r} in the log")
+
+
+_LOGGED = r'(?P<things>"[^"]*"(?:(?:, | and | or )"[^"]*")*)'
 _BOUND = r"(?P<bound>[0-9.]+ ?(?:ms|s))"
 RULES = (
+    Rule(
+        "log lacks",
+        rf"(?:no )?{_LOGGED} (?:is |are )?(?:not |never )?in (?:the|any) logs?(?: lines?)?",
+        _log_lacks,
+        _WEB,
+    ),
+    Rule("log lacks", rf"(?:the )?log (?:holds|has|shows) no {_LOGGED}", _log_lacks, _WEB),
+    Rule("log holds", rf"(?:the )?log (?:holds|has|shows|names) {_LOGGED}", _log_holds, _WEB),
     Rule(
         "first text soon",
         r"first (?:text|token|delta|content) reaches the client (?:in )?(?:less than"

@@ -262,6 +262,9 @@ TIMES: list[tuple[str, tuple[Seen, Seen]]] = [
             seen("llm", streamed(AB, canned=COUNTED), settled={"output": 1}),
         ),
     ),
+    ('no "jane" in the log', (seen("llm", web({})), seen("llm", web({}), log="jane"))),
+    ('the log holds no "jane"', (seen("llm", web({})), seen("llm", web({}), log="jane"))),
+    ('the log names "jane"', (seen("llm", web({}), log="jane"), seen("llm", web({})))),
     ("forwarded within 1 s", pair(paced(), called_late())),
 ]
 ROWS: list[Row] = [(right.case.kind, s, right, w) for s, (right, w) in [*TEXTS, *CHUNKS, *TIMES]]
