@@ -64,6 +64,12 @@ def test_a_change_with_a_new_hash_is_found_at_the_next_entry(at: int) -> None:
     assert first_break(Head(), changed) == (at + 2 if at < 4 else None)
 
 
+def test_a_gap_in_the_numbers_is_found_although_every_hash_is_right() -> None:
+    (first, digest), *_ = chain(1)
+    later = dataclasses.replace(first, seq=3, prev_hash=digest)
+    assert first_break(Head(), [(first, digest), (later, later.digest)]) == 3
+
+
 @pytest.mark.parametrize("at", range(4))
 def test_deleting_inserting_and_reordering_are_found(at: int) -> None:
     whole = chain(5)

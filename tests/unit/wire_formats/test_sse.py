@@ -131,6 +131,13 @@ def test_an_event_beyond_the_bound_is_refused_however_it_is_cut(data: bytes) -> 
         assert decoder.pending is False
 
 
+def test_what_is_held_of_an_event_counts_with_its_unfinished_line() -> None:
+    decoder = Decoder(BOUND)
+    decoder.feed(b"data: " + b"x" * (BOUND // 2) + b"\n")
+    with pytest.raises(EventTooLarge):
+        decoder.feed(b"data: " + b"x" * (BOUND // 2))
+
+
 WITHIN = {
     "one line": b"data: " + b"x" * (BOUND - 6) + b"\n\n",
     "byte order mark": b"\xef\xbb\xbfdata: " + b"x" * (BOUND - 9) + b"\n\n",
