@@ -6,7 +6,11 @@ from typing import Any
 
 from tidegate.config import Config, load_config_text
 from tidegate.gateway import create_app
-from tidegate.gateway.app import Gateway
+from tidegate.gateway.app import CHAT_PATH, Gateway
+from tidegate.testing.asgi import ASGIClient
+
+JSON = ("content-type", "application/json")
+ASK = b'{"messages":[{"role":"user","content":"x"}]}'
 
 
 def configured(folder: Path, *, port: int = 8080, path: str = "/mcp", records: str = "") -> Config:
@@ -65,5 +69,35 @@ def test_what_only_a_restart_takes_over_is_said_until_there_is_one(tmp_path: Pat
         # Not compared with the last file but with what the process began with.
         assert gateway.reload(configured(tmp_path, port=8090, path="/tools")) == ("server",)
         assert gateway.reload(configured(tmp_path)) == ()
+
+    asyncio.run(body())
+
+
+def with_provider(folder: Path, name: str) -> Config:
+    return load_config_text(
+        "identity: { anonymous: { principal: p, tenant: t, roles: [tenant] } }\n"
+        "store: { url: 'memory:' }\n"
+        f"records: {{ path: {folder / 'records.db'} }}\n"
+        # Nobody listens on port 9.
+        f"providers: {{ {name}: {{ base_url: 'http://127.0.0.1:9/v1', credentials: [k] }} }}\n"
+        f"routes: [{{ name: all, candidates: [{{ provider: {name} }}] }}]\n",
+        {},
+    )
+
+
+def test_a_provider_that_a_reload_took_away_is_forgotten(tmp_path: Path) -> None:
+    async def body() -> None:
+        gateway = create_app(with_provider(tmp_path, "former"))
+        await gateway.open()
+        client = ASGIClient(gateway)
+        ask = {"method": "POST", "target": CHAT_PATH.decode(), "body": ASK}
+        assert (await client.request(**ask, headers=[JSON])).status == 502
+        assert b'breaker_state{provider="former"}' in gateway.metrics.render()[1]
+        gateway.reload(with_provider(tmp_path, "latter"))
+        assert (await client.request(**ask, headers=[JSON])).status == 502
+        shown = gateway.metrics.render()[1]
+        assert b'breaker_state{provider="latter"}' in shown
+        assert b'breaker_state{provider="former"}' not in shown
+        await gateway.close()
 
     asyncio.run(body())
