@@ -263,10 +263,10 @@ class AllProvidersFailed(UpstreamError):
 
 
 class UpstreamInterrupted(UpstreamError):
-    """The stream broke after its first content had left."""
+    """The answer broke off after its first content had left, whoever was at fault."""
 
     code, status = "gateway.upstream_interrupted", 502
-    public_message = "The model provider's stream broke off. The answer is incomplete."
+    public_message = "The answer broke off and is incomplete."
 
 
 class GatewayFault(TidegateError):

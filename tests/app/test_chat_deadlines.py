@@ -29,6 +29,7 @@ from tests.app.chat_world import ChatWorld, request, run
 from tests.app.test_chat_bodies import world_of
 from tests.app.test_front import error_of
 from tidegate.gateway.attempts import Bounds
+from tidegate.routing.breaker import State
 from tidegate.routing.plan import Deadlines
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.clock import ManualClock
@@ -248,6 +249,21 @@ def test_the_total_ends_a_stream_whose_client_did_not_read_for_too_long() -> Non
             await task
         assert payloads(reader.body)[-1]["error"]["code"] == "gateway.upstream_interrupted"
         assert world.providers.asked[0].gone.is_set()
+
+    run(body())
+
+
+def test_a_client_that_takes_too_long_does_not_hold_a_request_beyond_its_time() -> None:
+    async def body() -> None:
+        deadlines = Deadlines(first_token_s=1.0, idle_s=1.0, stream_total_s=SHORT_S)
+        world = ChatWorld(primary=streams(ROLE, HEL, hangs=True), deadlines=deadlines)
+        reader = SlowReader()
+        async with asyncio.timeout(WAIT_S):
+            await serve(world, reader.send)
+        assert payloads(reader.body)[-1]["error"]["code"] == "gateway.upstream_interrupted"
+        assert world.providers.asked[0].gone.is_set()
+        assert world.state() is State.CLOSED
+        await world.assert_clean(ends=1)
 
     run(body())
 

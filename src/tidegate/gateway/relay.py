@@ -5,6 +5,7 @@ from which the tenant pays. Does not live here: which target is asked (attempts)
 (pipeline), when a reservation ends (charge).
 """
 
+import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure
 
 _POOL_GRACE_S = 0.25
+_CLIENT_GRACE_S = 0.25
 # Ordinary text of this size takes a millisecond; text made to look like secrets far more.
 
 OUTCOME_OF: Mapping[Failure, Outcome] = {
@@ -103,7 +105,14 @@ class Relay:
         """
         responder = self._call.responder
         try:
-            await self._pump()
+            async with asyncio.timeout(self._clocks.left_s + _CLIENT_GRACE_S):
+                await self._pump()
+        except TimeoutError:
+            # The upstream's silence ends at its own deadline, before this: the client is slow.
+            self._outcome = Outcome.TIMEOUT
+            if responder.started:
+                slow = UpstreamInterrupted("the client took too long")
+                return await self._break_off(slow, Outcome.CANCELLED)
         except AttemptFailed as failed:
             self._outcome = OUTCOME_OF[failed.failure]
         except TidegateError as error:
@@ -243,6 +252,11 @@ class _Clocks:
         self._tokens = 0
         self._stopped_s = 0.0
         self.due_s = attempt_due_s
+
+    @property
+    def left_s(self) -> float:
+        """Seconds until the request's time is over, whoever takes it."""
+        return max(0.0, max(self._total_due_s, self.due_s) - self._clock.monotonic_s())
 
     def saw(self, tokens: int) -> None:
         """Only a token moves the deadline: comments and empty deltas do not."""
