@@ -16,7 +16,6 @@ from typing import Any
 
 import anyio
 import mcp_types
-from anyio import to_thread
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
@@ -25,6 +24,7 @@ from pydantic import ValidationError
 
 from tidegate import __version__, strictjson
 from tidegate.tools import stdio
+from tidegate.tools.blocking import BlockingThread
 from tidegate.tools.strict import Answer, InvalidArguments, StrictTool, ToolFailure
 
 logger = logging.getLogger(__name__)
@@ -84,8 +84,8 @@ class ToolServer:
             return _result(str(failure), failed=True)
 
     async def _serve(self, wire: stdio.Wire) -> None:
-        session = _StdioSession(wire)
         async with anyio.create_task_group() as tasks:
+            session = _StdioSession(wire, tasks.cancel_scope)
             tasks.start_soon(session.read)
             tasks.start_soon(session.write)
             options = self.server.create_initialization_options()
@@ -116,11 +116,12 @@ class _ToolBoundary:
 
 
 class _StdioSession:
-    """The two ends of the SDK's streams, joined to the wire."""
+    """The two ends of the SDK's streams, joined to the wire; `scope` is what runs on it."""
 
-    def __init__(self, wire: stdio.Wire) -> None:
+    def __init__(self, wire: stdio.Wire, scope: anyio.CancelScope) -> None:
         self._wire = wire
-        self._lock = anyio.Lock()
+        self._scope = scope
+        self._reader, self._writer = BlockingThread("stdin"), BlockingThread("stdout")
         self._to_sdk, self.requests = anyio.create_memory_object_stream[SessionMessage | Exception](
             0
         )
@@ -159,7 +160,7 @@ class _StdioSession:
 
     async def _next(self) -> bytes:
         # A thread, because neither epoll nor kqueue can watch a redirected file.
-        return await to_thread.run_sync(stdio.read_some, self._wire.read_fd, abandon_on_cancel=True)
+        return await self._reader.run(stdio.read_some, self._wire.read_fd)
 
     async def _take(self, line: bytes | stdio.LineTooLong) -> None:
         try:
@@ -184,11 +185,22 @@ class _StdioSession:
             raise stdio.BadLine(stdio.INVALID_REQUEST, "not a JSON-RPC message") from None
         if is_request and isinstance(identifier, int | str):
             self._open_ids.add(identifier)
+        if value.get("method") == "notifications/cancelled":
+            self._forget(value.get("params"))
         return message
 
+    def _forget(self, params: object) -> None:
+        """A cancelled request has no answer: it holds up neither its id nor the end."""
+        identifier = params.get("requestId") if isinstance(params, dict) else None
+        if isinstance(identifier, int | str):
+            self._open_ids.discard(identifier)
+
     async def _send(self, data: bytes) -> None:
-        async with self._lock:
-            await to_thread.run_sync(stdio.write_all, self._wire.write_fd, data)
+        try:
+            await self._writer.run(stdio.write_all, self._wire.write_fd, data)
+        except BrokenPipeError:
+            # Nobody listens any more: there is nothing left to do, and nobody to tell.
+            self._scope.cancel()
 
 
 def _result(answer: Answer, *, failed: bool = False) -> mcp_types.CallToolResult:
