@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from pydantic_core import ErrorDetails
 
 _NOT_FINITE = "Input should be a finite number"
+_MOST_FAULTS, _MOST_POINTER_CHARS = 20, 200
 _BOUNDS = MappingProxyType(
     {
         "gt": "exclusiveMinimum",
@@ -95,6 +96,8 @@ class ToolFailure(Exception):
 class Fault:
     """What is wrong with one argument: a JSON pointer, the rule, and a sentence; never the value.
 
+    The pointer is cut where names of the caller's make it long.
+
     The sentence of a rule that a tool's author wrote is the text of the author's ValueError.
     """
 
@@ -125,11 +128,11 @@ class StrictTool(Generic[InputT]):
         return self.model.model_json_schema()
 
     def check(self, arguments: Mapping[str, object]) -> InputT:
-        """The checked arguments; raises InvalidArguments."""
+        """The checked arguments; raises InvalidArguments with the first faults."""
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False)
+            found = error.errors(include_url=False, include_context=False)[:_MOST_FAULTS]
             raise InvalidArguments(tuple(_fault(item) for item in found)) from None
         if (place := _infinite(arguments, ())) is not None:
             # A field that takes anything took it; no tool expects one.
@@ -176,7 +179,7 @@ def _infinite(node: object, place: tuple[int | str, ...]) -> tuple[int | str, ..
 
 def _pointer(location: tuple[int | str, ...]) -> str:
     steps = (str(step).replace("~", "~0").replace("/", "~1") for step in location)
-    return "".join(f"/{step}" for step in steps)
+    return "".join(f"/{step}" for step in steps)[:_MOST_POINTER_CHARS]
 
 
 __all__ = [

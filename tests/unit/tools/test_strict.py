@@ -156,6 +156,13 @@ def test_no_tool_ever_sees_an_infinite_number(name: str) -> None:
     assert [(f.pointer, f.rule) for f in caught.value.faults] == [(place, "finite_number")]
 
 
+def test_an_answer_is_no_larger_than_the_mistake() -> None:
+    found = faults({f"k{number}": 1 for number in range(100_000)})
+    assert len(found) == 20
+    (fault,) = faults({"word": "ab", "k" * 1_000_000: 1})
+    assert fault.pointer == "/" + "k" * 199
+
+
 def test_a_function_that_is_no_strict_tool_is_refused_when_it_is_written() -> None:
     async def untyped(order: dict[str, Any]) -> str:
         return str(order)
