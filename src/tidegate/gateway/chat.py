@@ -2,7 +2,7 @@
 
     1 identity   headers -> Principal                  401
     2 body       bounded, strict, known fields         400 413 415
-    3 routing    the route of this model and principal 403 404
+    3 routing    the route of this model and principal 400 403
     4 limits     RESERVE the estimate                  429 413 503
     5 redaction  the request's text                    (or block)
     6 attempts   target after target, then the answer  502 400
