@@ -31,6 +31,8 @@ NOTHING_ALLOWED: Final = "nothing_allowed"
 ODD_NAME: Final = "odd_name"
 DENIED: Final = "denied"
 NO_RULE: Final = "no_rule"
+ARGUMENTS: Final = "arguments"
+"""The thing itself may be used, with other arguments."""
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _NOTIFICATION: Final = re.compile(r"notifications(?:/[A-Za-z_]{1,64}){1,4}")
@@ -143,7 +145,10 @@ def _decide(
     verdict = _verdict(question, subject, arguments)
     if isinstance(verdict, Allow):
         return verdict
-    return replace(verdict, required_role=_required_role(question, subject, arguments))
+    verdict = replace(verdict, required_role=_required_role(question, subject, arguments))
+    if isinstance(_verdict(question, subject, None), Allow):
+        return replace(verdict, reason=ARGUMENTS)
+    return verdict
 
 
 def _verdict(
@@ -239,6 +244,7 @@ _SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, object]], Subject | None]]]
 }
 
 __all__ = [
+    "ARGUMENTS",
     "DEFAULT",
     "DENIED",
     "INVALID_PARAMS",

@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 from tidegate.jsonrpc import Code, Id, Request, Tree, error_body, result_body
 from tidegate.mcp.authorize import (
+    ARGUMENTS,
     INVALID_PARAMS,
     NOTHING_ALLOWED,
     UNKNOWN_METHOD,
@@ -57,7 +58,8 @@ def refusal(
 ) -> Refusal:
     """The answer to a denied request.
 
-    With `hide` full, a denied name is answered as an unknown one. A list of which nothing may
+    With `hide` full, a denied name is answered as an unknown one; one that is listed, and of which
+    only these arguments were denied, is not. A list of which nothing may
     be used is an empty list. `modern` clients expect the status to follow the code.
     """
     if deny.reason == NOTHING_ALLOWED:
@@ -66,7 +68,7 @@ def refusal(
         code, text, status = _UNREADABLE[deny.reason]
         return Refusal(error_body(request.id, code, text), status if modern else 200)
     subject = subject_of(request) or Subject("tools", request.method)
-    if hide == "full":
+    if hide == "full" and deny.reason != ARGUMENTS:
         return unknown(request.id, subject, errors=errors, modern=modern)
     if errors == "spec":
         return _forbidden(request.id, subject, deny)

@@ -104,6 +104,12 @@ def _no_rule(steps: Steps) -> str:
     return f"No rule allows {_thing(_denial(steps))}, and what nothing allows is denied."
 
 
+def _arguments(steps: Steps) -> str:
+    step = _denial(steps)
+    who = "No rule allows" if step.get("rule") == "default" else f"Rule {step.get('rule')} denies"
+    return f"{who} {_thing(step)} with these arguments."
+
+
 def _server_failed(steps: Steps) -> str:
     upstream = _stage(steps, "upstream")
     reason = f" ({_value(upstream[-1], 'reason')})" if upstream else ""
@@ -120,6 +126,7 @@ _TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
         "cancelled": _always("The client left before its answer was complete."),
         "denied": _denied,
         "no_rule": _no_rule,
+        "arguments": _arguments,
         "nothing_allowed": _always("No rule allows this principal anything of that kind."),
         "odd_name": _always("The name has characters that no name of a tool may have."),
         "unknown_method": _always("The method is not one that may pass."),

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tests.unit.mcp.asking import ADMIN, BRIEF, NOBODY, VIEWER, ask, call
+from tests.unit.mcp.asking import ADMIN, BRIEF, NOBODY, VIEWER, allow, ask, call
 from tidegate.jsonrpc import Request
 from tidegate.mcp import RuleSet, authorize
 from tidegate.mcp.authorize import Subject
@@ -102,6 +102,16 @@ def test_a_hidden_tool_is_answered_like_one_that_does_not_exist(
     code = -32601 if errors == "brief" else -32602
     assert nowhere.body["error"] == {"code": code, "message": "Unknown tool"}
     assert nowhere.status == (400 if modern and errors == "spec" else 200)
+
+
+@pytest.mark.parametrize("errors", PROFILES)
+def test_a_tool_that_is_listed_is_never_called_unknown(errors: Profile) -> None:
+    # Its arguments were denied: the model sees the tool and would take "unknown" for a fault.
+    rules = RuleSet([allow(tools=("refund",), when=("amount <= 500",))])
+    message = call("refund", {"amount": 900})
+    answers = [refused(message, errors=errors, hide=hide, rules=rules) for hide in HIDINGS]
+    assert answers[0] == answers[1] == answers[2]
+    assert answers[0].body["error"]["code"] == (-32001 if errors == "brief" else -31003)
 
 
 @pytest.mark.parametrize("modern", [True, False])
