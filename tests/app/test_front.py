@@ -142,6 +142,18 @@ def test_every_request_has_an_id_of_its_own_and_never_the_callers() -> None:
     run(body())
 
 
+def test_only_who_was_not_identified_counts_as_refused() -> None:
+    async def body() -> None:
+        world = ChatWorld()
+        assert (await world.post(b"{")).status == 400
+        assert world.metric("refused_total", code="gateway.invalid_request") == 0
+        assert (await world.post(key=None)).status == 401
+        assert world.metric("refused_total", code="gateway.unauthenticated") == 1
+        assert world.records.outcomes == ["gateway.invalid_request"]
+
+    run(body())
+
+
 def test_ids_never_repeat_however_many_are_minted() -> None:
     async def body() -> None:
         world = ChatWorld()

@@ -165,6 +165,26 @@ def test_a_finished_answer_that_nobody_takes_does_not_keep_the_connection(run: R
     run(body())
 
 
+def test_a_reader_that_reads_nothing_does_not_hold_up_the_end(run: Run) -> None:
+    async def body() -> None:
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            await answer(send, b"x" * 32_000_000)
+
+        async with listening(app) as scene:
+            client = await scene.client(receive_buffer_bytes=4_096)
+            await client.send(request_bytes("GET", "/"))
+            await scene.until(
+                lambda: any(
+                    link.transport.get_write_buffer_size() for link in scene.listener.connections
+                )
+            )
+            await scene.listener.close(flush_s=SOON_S)
+            await scene.until(lambda: not scene.listener.connections)
+            client.abort()
+
+    run(body())
+
+
 def test_a_body_that_nobody_reads_is_held_at_its_mark_until_the_answer(run: Run) -> None:
     async def body() -> None:
         go = asyncio.Event()
