@@ -15,41 +15,15 @@ KNOWN_CUSTOMER = "CUST-10001"
 TENANT_KEY = "-".join(("case", "tenant", "key"))
 
 KINDS = ("stdio", "mcp", "llm", "http", "steps")
+_ANY = frozenset(["kind", "note"])
 INPUT_KEYS: Mapping[str, frozenset[str]] = {
-    "stdio": frozenset(
-        [
-            "kind",
-            "handshake",
-            "send",
-            "send_raw",
-            "send_b64",
-            "then",
-            "tool_under_test",
-            "generate",
-            "note",
-            "config",
-        ]
-    ),
-    "mcp": frozenset(
-        ["kind", "as", "headers", "body", "variants", "config", "upstream", "note", "generate"]
-    ),
-    "llm": frozenset(
-        [
-            "kind",
-            "request",
-            "upstream",
-            "client",
-            "slow",
-            "generate",
-            "variants",
-            "headers",
-            "config",
-            "note",
-            "then",
-        ]
-    ),
-    "http": frozenset(["kind", "config", "requests", "note", "upstream"]),
-    "steps": frozenset(["kind", "config", "steps", "client", "note", "upstream", "generate"]),
+    "stdio": _ANY
+    | {"handshake", "send", "send_raw", "send_b64", "then", "tool_under_test", "generate"},
+    "mcp": _ANY | {"as", "headers", "body", "variants", "config", "upstream"},
+    "llm": _ANY
+    | {"request", "upstream", "client", "slow", "generate", "variants", "headers", "config"},
+    "http": _ANY | {"config", "requests", "upstream"},
+    "steps": _ANY | {"config", "steps", "client", "upstream", "generate"},
 }
 _REPEAT = re.compile(r"\$REPEAT\(\s*(?P<what>.+?)\s*,\s*(?P<times>[0-9]+)\s*\)", re.DOTALL)
 

@@ -29,6 +29,26 @@ _PARTS = frozenset(
 ) | {"mcp", "records", "telemetry"}
 
 
+# Keys of the sections below, which `config` may name without their section.
+_INSIDE: Mapping[str, tuple[str, ...]] = {
+    **dict.fromkeys(("preset", "request", "response", "tool_arguments"), ("redaction",)),
+    **dict.fromkeys(("tool_results", "logprobs", "tail_comment", "allow"), ("redaction",)),
+    **dict.fromkeys(("errors", "hide_denied", "rules"), ("mcp",)),
+    **dict.fromkeys(("allowed_hosts", "allowed_origins"), ("server",)),
+    **dict.fromkeys(("header_bytes", "header_timeout_s", "body_idle_s"), ("server", "caps")),
+    **dict.fromkeys(("llm_body_bytes", "mcp_body_bytes"), ("server", "caps")),
+    **dict.fromkeys(("upstream_event_bytes", "before_commit_bytes"), ("server", "caps")),
+}
+# Words for parts of every route.
+_ROUTE: Mapping[str, tuple[str, str]] = {
+    "attempt_deadline_s": ("deadlines", "first_token_s"),
+    "request_deadline_s": ("deadlines", "total_s"),
+    "idle_s": ("deadlines", "idle_s"),
+    "breaker_threshold": ("breaker", "consecutive"),
+}
+_FAMILIES = ("email", "ssn", "card", "iban", "key", "jwt")
+
+
 class CannotConfigure(ValueError):
     """Words of `config` that no rule reads."""
 
@@ -39,11 +59,12 @@ class Wanted:
 
     config: dict[str, Any] = field(default_factory=dict)
     environment: dict[str, str] = field(default_factory=dict)
+    route: dict[str, Any] = field(default_factory=dict)
 
     @property
     def key(self) -> str:
         """Equal for cases that can share a process."""
-        return json.dumps([self.config, self.environment], sort_keys=True)
+        return json.dumps([self.config, self.environment, self.route], sort_keys=True)
 
 
 def slot(case: Case) -> str:
@@ -60,6 +81,7 @@ def wanted(words: Mapping[str, Any], profile: str = "brief") -> Wanted:
     """What the words of `config` ask for; raises CannotConfigure."""
     made: dict[str, Any] = {}
     environment: dict[str, str] = {}
+    route: dict[str, Any] = {}
     for name, value in words.items():
         if name == "hide_admin_tools":
             environment |= {"HIDE_ADMIN_TOOLS": "1"} if value else {}
@@ -67,11 +89,15 @@ def wanted(words: Mapping[str, Any], profile: str = "brief") -> Wanted:
             merge(made, {name: value})
         elif name in _WORDS:
             merge(made, _WORDS[name](value))
+        elif name in _INSIDE:
+            merge(made, _nested((*_INSIDE[name], name), value))
+        elif name in _ROUTE:
+            merge(route, _nested(_ROUTE[name], value))
         else:
             raise CannotConfigure(f"config.{name}")
     if profile != "brief":
         merge(made, {"mcp": {"errors": profile}})
-    return Wanted(made, environment)
+    return Wanted(made, environment, route)
 
 
 def merge(into: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
@@ -82,6 +108,12 @@ def merge(into: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
         else:
             into[name] = json.loads(json.dumps(value))
     return into
+
+
+def _nested(path: Sequence[str], value: Any) -> dict[str, Any]:
+    for name in reversed(path):
+        value = {name: value}
+    return dict(value)
 
 
 def limit(words: str) -> dict[str, Any]:
@@ -124,6 +156,9 @@ _DETECTORS = {"credit_card": "card", "api_key": "key", "secret": "key"}
 
 
 def _detectors(value: Any) -> dict[str, Any]:
+    if isinstance(value, list) and all(_DETECTORS.get(n, n) in _FAMILIES for n in value):
+        on = {_DETECTORS.get(name, name) for name in value}
+        value = {name: "mask" if name in on else "off" for name in _FAMILIES}
     if not isinstance(value, Mapping):
         raise CannotConfigure("config.detectors in words")
     actions = {_DETECTORS.get(n, n): {"action": action} for n, action in value.items()}
@@ -159,7 +194,12 @@ def for_chat(names: Sequence[str], url: Mapping[str, str], more: Wanted) -> dict
             name: {"base_url": f"{url[name]}/v1", "credentials": [PROVIDER_KEY]} for name in names
         },
         "routes": [
-            {"name": name, "match": {"tenants": [name]}, "candidates": [{"provider": name}]}
+            {
+                "name": name,
+                "match": {"tenants": [name]},
+                "candidates": [{"provider": name}],
+                **more.route,
+            }
             for name in names
         ],
     }

@@ -224,8 +224,9 @@ async def bare(stage: Stage) -> None:
     """Kind http: each request as it stands; a key unless the case speaks of none."""
     given = stage.seen.case.input
     stage.seen.credential = configs.PROVIDER_KEY
-    for name in (stage.name,):
-        stage.upstreams.answer(name, _any_path)
+    upstream = given.get("upstream")
+    answerer = _player(answers.canned(upstream)) if upstream else _any_path
+    stage.upstreams.answer(stage.name, answerer)
     without = bool(re.search(r"without a key|no key", str(given.get("note", ""))))
     for at, request in enumerate(given["requests"], start=1):
         exchange = await _bare(stage, request, keyless=without)

@@ -83,7 +83,8 @@ class Lane:
 
     def _config(self, upstreams: Upstreams) -> dict[str, Any]:
         names = [configs.slot(case) for case, _ in self._plays]
-        chat = configs.for_chat(names, {name: upstreams.url(name) for name in names}, _NOTHING)
+        routed = configs.Wanted(route=self._wanted.route)
+        chat = configs.for_chat(names, {name: upstreams.url(name) for name in names}, routed)
         tools = configs.for_tools(names, upstreams.url("tools"), _NOTHING)
         return merged(chat, tools, self._wanted)
 

@@ -128,6 +128,14 @@ def test_limits_in_words() -> None:
     }
     with pytest.raises(configs.CannotConfigure):
         configs.wanted({"weather": "fine"})
+    inside = configs.wanted({"tail_comment": True, "llm_body_bytes": 9, "attempt_deadline_s": 3})
+    assert inside.config == {
+        "redaction": {"tail_comment": True},
+        "server": {"caps": {"llm_body_bytes": 9}},
+    }
+    assert inside.route == {"deadlines": {"first_token_s": 3}}
+    only = configs.wanted({"detectors": ["email"]}).config["redaction"]["detectors"]
+    assert [name for name, one in only.items() if one["action"] == "mask"] == ["email"]
     assert configs.wanted({"hide_admin_tools": True}).environment == {"HIDE_ADMIN_TOOLS": "1"}
 
 
