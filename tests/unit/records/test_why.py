@@ -103,10 +103,10 @@ def test_a_denial_names_its_rule_and_what_was_asked_for() -> None:
     )
     assert told("denied", **deny, rule="mcp.rules[0]") == "Rule mcp.rules[0] denies tools/call."
     assert told("arguments", **deny, rule="mcp.rules[2]", tool="refund") == (
-        "Rule mcp.rules[2] denies the tool refund with these arguments."
+        "Rule mcp.rules[2] denies tool refund with these arguments."
     )
     assert told("arguments", **deny, rule="default", tool="refund") == (
-        "No rule allows the tool refund with these arguments."
+        "No rule allows tool refund with these arguments."
     )
     assert told("no_rule") == "No rule allows it, and what nothing allows is denied."
 
