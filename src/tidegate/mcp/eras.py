@@ -192,9 +192,11 @@ def decode_value(value: str) -> str | None:
 
 
 def _claimed(call: Call) -> object:
-    """What the envelope in the body says its version is; None without one."""
+    """What the envelope in the body says its version is; None without one, False for a null."""
     meta = (call.params or {}).get("_meta")
-    return meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
+    if not isinstance(meta, dict) or _VERSION_KEY not in meta:
+        return None
+    return False if meta[_VERSION_KEY] is None else meta[_VERSION_KEY]
 
 
 def _contradiction(call: Call, headers: McpHeaders) -> Rejection | None:

@@ -168,8 +168,11 @@ def test_an_envelope_of_another_version_is_unsupported(version: str) -> None:
 
 
 def test_an_envelope_with_an_odd_version_contradicts_every_header() -> None:
-    for version in (1, True, [MODERN], {}):
-        assert code_of(settle(modern(ask("ping"), version), full(ask("ping")))) == MISMATCH
+    for version in (1, True, [MODERN], {}, None, ""):
+        envelope = modern(ask("ping"), version)
+        assert code_of(settle(envelope, full(ask("ping")))) == MISMATCH
+        assert code_of(settle(envelope, headers())) == MISMATCH
+        assert code_of(settle(Batch((envelope,)), headers())) == Code.INVALID_REQUEST
 
 
 def test_a_modern_header_demands_the_envelope() -> None:
