@@ -62,7 +62,7 @@ task4-gateway: $(READY)     ## limits and failover on :9200
 # --- tests --------------------------------------------------------------------------------------
 
 # The paths of one pillar. tests/acceptance and tests/seed show that each of them runs something.
-PILLAR_1 := tests/unit/tools tests/unit/demo tests/wire/test_task1_stdio.py
+PILLAR_1 := tests/unit/tools tests/unit/demo tests/wire/test_task1_stdio.py tests/wire/test_tool_server_ends.py
 PILLAR_2 := tests/unit/jsonrpc tests/unit/mcp $(wildcard tests/app/test_tool_traffic*.py) \
             tests/wire/test_gateway_mcp.py tests/wire/test_tool_traffic_clients.py \
             tests/wire/test_mcp_backend_clients.py tests/seed/test_task2_mcp_gateway.py
