@@ -17,6 +17,9 @@ BACKEND_TOKEN = "demo-backend-token"  # noqa: S105 - what our own demo backend i
 DEMO_TOKENS = (VIEWER_TOKEN, ADMIN_TOKEN, TENANT_TOKEN)
 """The keys that everybody knows: whoever may reach the gateway could use them."""
 
+PUBLISHED = (*DEMO_TOKENS, BACKEND_TOKEN)
+"""Every token that stands in the source."""
+
 
 @dataclass(frozen=True, slots=True)
 class DemoPorts:

@@ -8,7 +8,7 @@ anonymous principal, an unprotected admin listener. Does not live here: literal 
 import hashlib
 
 from tidegate.config.checks.effect import anthropic_providers, redis_store
-from tidegate.config.demo_world import DEMO_TOKENS
+from tidegate.config.demo_world import DEMO_TOKENS, PUBLISHED
 from tidegate.config.errors import Problem
 from tidegate.config.models import Config
 from tidegate.config.places import Path, spell
@@ -42,6 +42,15 @@ def exposure_problems(config: Config, *, listening_on: str | None = None) -> tup
                     "set `anonymous: null`, or listen on 127.0.0.1",
                 )
             )
+    published = admin.token is not None and admin.token.get_secret_value() in PUBLISHED
+    if not is_loopback(admin.host) and published:
+        found.append(
+            (
+                ("server", "admin", "token"),
+                "everybody knows this demo token, and the admin listener is not on loopback",
+                "replace it by a token of your own, or keep the listener on 127.0.0.1",
+            )
+        )
     if not is_loopback(admin.host) and admin.token is None:
         found.append(
             (

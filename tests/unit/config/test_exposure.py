@@ -84,6 +84,15 @@ def test_an_admin_listener_off_loopback_needs_a_token() -> None:
     assert exposure_problems(load_config_text(text.format("'${env:ADMIN_TOKEN}'"), ENVIRON)) == ()
 
 
+@pytest.mark.parametrize("token", ["viewer-token-xyz", "admin-token-abc", "demo-backend-token"])
+def test_a_published_token_protects_no_listener(token: str) -> None:
+    text = f"server: {{ admin: {{ host: 10.0.0.1, token: {token} }} }}\n"
+    config = load_config_text(text, {})
+    assert [problem.path for problem in exposure_problems(config)] == ["server.admin.token"]
+    at_home = load_config_text(text.replace("10.0.0.1", "127.0.0.1"), {})
+    assert exposure_problems(at_home) == ()
+
+
 def test_a_careful_file_may_be_served_everywhere() -> None:
     careful = next(path for path in VALID if path.stem == "off_loopback")
     assert serving_problems(load(careful)) == ()

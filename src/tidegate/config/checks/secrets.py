@@ -12,14 +12,13 @@ from pydantic import SecretStr
 
 from tidegate.config.addresses import SECRET_WORD, secrets_in
 from tidegate.config.checks.effect import redactions
-from tidegate.config.demo_world import BACKEND_TOKEN, DEMO_TOKENS
+from tidegate.config.demo_world import DEMO_TOKENS, PUBLISHED
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.shapes import is_loopback, split_url
 
 _SHORTEST_KEY = 16
-_PUBLISHED = (*DEMO_TOKENS, BACKEND_TOKEN)
 
 
 def check_secrets(config: Config, findings: Findings) -> None:
@@ -30,7 +29,7 @@ def check_secrets(config: Config, findings: Findings) -> None:
     if exposed:
         wrong += ", and the gateway listens beyond loopback"
     for path, value, example in _secrets(config):
-        if _is_literal(path, findings) and value not in _PUBLISHED:
+        if _is_literal(path, findings) and value not in PUBLISHED:
             report(path, wrong, f"write {example}, or ${{file:PATH}}")
     for index, key in enumerate(config.identity.keys):
         secret = key.key.get_secret_value() if key.key is not None else DEMO_TOKENS[0]
