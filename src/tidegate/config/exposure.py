@@ -8,7 +8,7 @@ anonymous principal, an unprotected admin listener. Does not live here: literal 
 import hashlib
 
 from tidegate.config.checks.effect import anthropic_providers, redis_store
-from tidegate.config.demo_world import DEMO_TOKENS, PUBLISHED
+from tidegate.config.demo_world import PUBLISHED
 from tidegate.config.errors import Problem
 from tidegate.config.models import Config
 from tidegate.config.places import Path, spell
@@ -24,7 +24,7 @@ def exposure_problems(config: Config, *, listening_on: str | None = None) -> tup
     found: list[tuple[Path, str, str]] = []
     host, admin = config.server.host, config.server.admin
     if not (is_loopback(host) and is_loopback(listening_on or host)):
-        demo = {hashlib.sha256(token.encode()).hexdigest() for token in DEMO_TOKENS}
+        demo = {hashlib.sha256(token.encode()).hexdigest() for token in PUBLISHED}
         found.extend(
             (
                 ("identity", "keys", index),

@@ -86,6 +86,9 @@ def test_an_admin_listener_off_loopback_needs_a_token() -> None:
 
 @pytest.mark.parametrize("token", ["viewer-token-xyz", "admin-token-abc", "demo-backend-token"])
 def test_a_published_token_protects_no_listener(token: str) -> None:
+    key = f"identity: {{ keys: [{{ key: {token}, principal: acme }}] }}\n"
+    exposed = load_config_text(key, {}, overrides=Overrides(host=EVERYWHERE))
+    assert [problem.path for problem in exposure_problems(exposed)] == ["identity.keys[0]"]
     text = f"server: {{ admin: {{ host: 10.0.0.1, token: {token} }} }}\n"
     config = load_config_text(text, {})
     assert [problem.path for problem in exposure_problems(config)] == ["server.admin.token"]
