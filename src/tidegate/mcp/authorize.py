@@ -76,8 +76,10 @@ def authorize(
     denial.
     """
     question = _Question(principal, rules, server)
-    if message.method in _OPEN or _is_open_notification(message):
+    if message.method in _OPEN or _is_protocol(message):
         return Allow(OPEN)
+    if message.method == "logging/setLevel" or _is_notification(message):
+        return _anything(question)
     if message.method in LISTED_KIND:
         return _list(question, LISTED_KIND[message.method])
     if message.method in _TASKS:
@@ -112,11 +114,23 @@ def is_visible(subject: Subject, principal: Principal, rules: RuleSet, *, server
     return isinstance(verdict, Allow)
 
 
-def _is_open_notification(message: Call) -> bool:
-    # They run nothing and name nothing, so unknown ones pass like the rest of the protocol.
+def _is_protocol(message: Call) -> bool:
+    """Whether it is a notification that the protocol cannot do without."""
+    return not isinstance(message, Request) and message.method in _PROTOCOL
+
+
+def _is_notification(message: Call) -> bool:
     if isinstance(message, Request):
         return False
     return _NOTIFICATION.fullmatch(message.method) is not None
+
+
+def _anything(question: _Question) -> Decision:
+    """What names nothing but may change the server is for whoever may use something of it."""
+    for rule in question.rules.allows:
+        if rule.concerns(question.principal, question.server):
+            return Allow(rule.rule.id)
+    return Deny(METHODS, UNKNOWN_METHOD)
 
 
 def _list(question: _Question, kind: Kind) -> Decision:
@@ -218,9 +232,16 @@ def _referred(params: Mapping[str, object]) -> Subject | None:
     return None
 
 
-_OPEN: Final = frozenset(
-    {"initialize", "ping", "server/discover", "logging/setLevel", "subscriptions/listen"}
+_PROTOCOL: Final = frozenset(
+    {
+        "notifications/cancelled",
+        "notifications/initialized",
+        "notifications/progress",
+        "notifications/roots/list_changed",
+    }
 )
+
+_OPEN: Final = frozenset({"initialize", "ping", "server/discover", "subscriptions/listen"})
 """Narrowed rather than denied: subscriptions/listen loses the URIs it may not name (listing)."""
 
 LISTED_KIND: Final[Mapping[str, Kind]] = {

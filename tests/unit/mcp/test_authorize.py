@@ -82,13 +82,12 @@ def test_without_rules_nothing_but_the_protocol_passes() -> None:
     assert authorize(ask("ping"), ADMIN, empty) == Allow("open")
 
 
-OPEN = ["initialize", "ping", "server/discover", "logging/setLevel", "subscriptions/listen"]
+OPEN = ["initialize", "ping", "server/discover", "subscriptions/listen"]
 OPEN_NOTIFICATIONS = [
     "notifications/initialized",
     "notifications/cancelled",
     "notifications/progress",
     "notifications/roots/list_changed",
-    "notifications/unknown",
 ]
 UNKNOWN = [
     "",
@@ -116,6 +115,17 @@ def test_the_protocol_is_open_to_every_principal(who: Principal, method: str) ->
 def test_notifications_pass_and_do_not_become_requests(who: Principal, method: str) -> None:
     assert authorize(tell(method), who, RuleSet([])) == Allow("open")
     assert authorize(ask(method), who, BRIEF) == Deny("methods", "unknown_method")
+
+
+@pytest.mark.parametrize(
+    "message", [ask("logging/setLevel", level="debug"), tell("notifications/vendor/reload")]
+)
+def test_what_changes_the_server_is_for_those_who_may_use_something_of_it(message: Call) -> None:
+    assert authorize(message, VIEWER, BRIEF, server="backend") == Allow("rules[1]")
+    elsewhere = RuleSet([allow(servers=("other",)), deny()])
+    for who, rules in ((VIEWER, RuleSet([])), (VIEWER, elsewhere), (STRANGER, BRIEF)):
+        decision = authorize(message, who, rules, server="backend")
+        assert decision == Deny("methods", "unknown_method")
 
 
 @pytest.mark.parametrize("method", UNKNOWN)
