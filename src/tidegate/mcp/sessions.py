@@ -18,6 +18,8 @@ from tidegate.policy import Principal
 Owner = tuple[str, str]
 """Tenant and name: a new key does not take a session away, another principal never has it."""
 
+ANONYMOUS: Final = "anonymous"
+"""The key id of a caller without a key (see policy.Principal)."""
 _MAX_QUESTIONS: Final = 1024
 V = TypeVar("V")
 
@@ -196,16 +198,25 @@ class RunningCalls:
         """The running call of this principal and session that a client knows as `client_id`.
 
         If it has several (two clients with one key and no session), the one from the same
-        `peer`, else the oldest.
+        `peer`, else the only one from the same host: better none than somebody else's. Callers
+        without a key are told apart by their host alone, so from another one they have none.
         """
         if not isinstance(client_id, str | int) or isinstance(client_id, bool):
             return None
         key = (owner_of(principal), session.id if session else None, typed(client_id))
         calls = self._by_client.get(key, [])
-        return next((call for call in calls if call.peer == peer), calls[0] if calls else None)
+        same = [call for call in calls if call.peer == peer]
+        near = same or [call for call in calls if _host(call.peer) == _host(peer)]
+        if not near and principal.key_id != ANONYMOUS:
+            near = calls
+        return near[0] if len(near) == 1 or same else None
 
     def __len__(self) -> int:
         return len(self._taken)
+
+
+def _host(peer: object) -> object:
+    return peer[0] if isinstance(peer, tuple) and peer else peer
 
 
 __all__ = [

@@ -122,7 +122,20 @@ def test_of_two_calls_with_one_key_the_one_from_the_same_peer_is_meant() -> None
         calls.running(VIEWER, "s", None, 7, ("10.0.0.2", 2)) as second,
     ):
         assert calls.find(VIEWER, None, 7, ("10.0.0.2", 2)) is second
-        assert calls.find(VIEWER, None, 7, ("10.0.0.3", 3)) is first
+        # From a new connection it could be either; the wrong call must not be ended.
+        assert calls.find(VIEWER, None, 7, ("10.0.0.3", 3)) is None
+        assert calls.find(VIEWER, None, 7, ("10.0.0.1", 9)) is first
+    with calls.running(VIEWER, "s", None, 7, ("10.0.0.1", 1)) as only:
+        assert calls.find(VIEWER, None, 7, ("10.0.0.3", 3)) is only
+
+
+def test_callers_without_a_key_cannot_end_the_calls_of_another_machine() -> None:
+    guest = Principal("guest", "acme", (), "anonymous")
+    calls = RunningCalls()
+    with calls.running(guest, "s", None, 7, ("10.0.0.1", 1)) as only:
+        assert calls.find(guest, None, 7, ("10.0.0.3", 3)) is None
+        assert calls.find(guest, None, 7) is None
+        assert calls.find(guest, None, 7, ("10.0.0.1", 9)) is only
 
 
 def test_a_failed_call_gives_its_id_back() -> None:
