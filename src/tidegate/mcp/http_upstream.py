@@ -10,7 +10,7 @@ from enum import Enum
 from typing import Final
 
 from tidegate import sse, strictjson
-from tidegate.jsonrpc import Id, Message, Request, Response
+from tidegate.jsonrpc import Id, Message, Request, Response, Tree
 from tidegate.mcp.answers import Incoming, parse
 from tidegate.mcp.eras import McpHeaders, Revision, upstream_headers
 
@@ -64,8 +64,9 @@ def outgoing(
 ) -> Outgoing:
     """The request for `message`, under `upstream_id` if that is not its own id.
 
-    Nothing of the client's head is copied but Mcp-Param-* and a well-formed traceparent; the
-    credential is the server's, the session id the upstream's own.
+    Nothing of the client's head is copied but Mcp-Param-* and a well-formed traceparent, nothing
+    is left out of its message but the trace's baggage; the credential is the server's, the
+    session id the upstream's own.
     """
     own = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")]
     own += _credentials(server, None if revision.modern else session)
@@ -74,8 +75,19 @@ def outgoing(
         return Outgoing(tuple(own), strictjson.dumps(message.value))
     own += upstream_headers(message, revision, headers)
     value = message.encode(id=upstream_id) if isinstance(message, Request) else message.encode()
+    value = _without_baggage(value)
     replayable = isinstance(message, Request) and message.method in _HARMLESS
     return Outgoing(tuple(own), strictjson.dumps(value), replayable)
+
+
+def _without_baggage(message: Tree) -> Tree:
+    """W3C baggage carries what the caller's side knows of its user; it ends at this boundary."""
+    params = message.get("params")
+    meta = params.get("_meta") if isinstance(params, dict) else None
+    if not isinstance(params, dict) or not isinstance(meta, dict) or "baggage" not in meta:
+        return message
+    kept = {key: value for key, value in meta.items() if key != "baggage"}
+    return {**message, "params": {**params, "_meta": kept}}
 
 
 def ending(server: ServerAddress, version: str | None, session: str) -> Outgoing:

@@ -2,6 +2,7 @@
 
 import json
 from itertools import product
+from typing import Any
 
 import pytest
 
@@ -49,6 +50,18 @@ def test_another_id_changes_nothing_else() -> None:
     sent = outgoing(call("x"), open_server, Revision(), McpHeaders(), upstream_id=9)
     assert dict(sent.headers) == ALWAYS
     assert json.loads(sent.body) == {**call("x").encode(), "id": 9}
+
+
+@pytest.mark.parametrize("send", [ask, tell])
+def test_baggage_does_not_cross_the_gateway(send: Any) -> None:
+    meta = {"baggage": "user=jane", "traceparent": "t", "progressToken": 1}
+    message = send("ping", _meta=meta, baggage="an argument of its own")
+    sent = json.loads(outgoing(message, SERVER, Revision(), McpHeaders()).body)
+    assert sent["params"] == {
+        "_meta": {"traceparent": "t", "progressToken": 1},
+        "baggage": "an argument of its own",
+    }
+    assert meta["baggage"] == "user=jane"
 
 
 def test_notifications_answers_and_endings_are_forwarded_too() -> None:
