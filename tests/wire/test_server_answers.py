@@ -9,6 +9,8 @@ from tests.wire.conftest import Run
 from tests.wire.listening import SOON_S, answer, echo, listening, parsed, read_body, seen
 from tidegate.testing.sockets import request_bytes
 
+BODY = b"x" * 2_000_000
+
 
 def test_a_connection_serves_one_request_after_the_other(run: Run) -> None:
     async def body() -> None:
@@ -132,6 +134,45 @@ def test_an_early_answer_reaches_a_client_that_is_still_sending(run: Run) -> Non
             answered = await client.answer()
             assert (answered.status, answered.body) == (413, b"too large")
             assert await client.rest() == b""
+
+    run(body())
+
+
+def test_a_handler_may_end_the_connection_with_its_answer(run: Run) -> None:
+    async def body() -> None:
+        async def app(_scope: Any, _receive: Any, send: Any) -> None:
+            close = [(b"connection", b"close"), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 200, "headers": close})
+            await send({"type": "http.response.body"})
+
+        async with listening(app) as scene:
+            _, headers, _ = parsed(await scene.raw(request_bytes("GET", "/")))
+            assert headers["connection"] == "close"
+
+    run(body())
+
+
+def test_a_body_that_waits_for_its_handler_is_not_late(run: Run) -> None:
+    async def body() -> None:
+        go = asyncio.Event()
+
+        async def app(scope: Any, receive: Any, send: Any) -> None:
+            await go.wait()
+            await echo(scope, receive, send)
+
+        async with (
+            listening(app, body_idle_s=0.2, header_timeout_s=0.3) as scene,
+            await scene.client() as client,
+        ):
+            sending = asyncio.create_task(client.send(request_bytes("POST", "/", body=BODY)))
+            await scene.until(
+                lambda: any(link.flow.read_paused for link in scene.listener.connections)
+            )
+            # A later connection has had its time, which is longer.
+            assert await scene.raw(b"") == b""
+            go.set()
+            await sending
+            assert len(seen(await client.answer())["body"]) == len(BODY)
 
     run(body())
 

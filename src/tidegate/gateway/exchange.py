@@ -154,8 +154,6 @@ class Exchange:
 
     def leave(self) -> None:
         """From the connection: the client has left. Its handler is cancelled at once."""
-        if self._flush is not None:
-            self._flush.cancel()
         if self.complete:
             return
         self.gone = True

@@ -211,8 +211,12 @@ class Connection(HttpToolsProtocol):
 
     def resume_reading(self) -> None:
         """The body bytes that arrived were taken."""
-        if not self.transport.is_closing():
-            self.flow.resume_reading()
+        if self.transport.is_closing():
+            return
+        if self.flow.read_paused and not self._in_head:
+            # While we did not read, nothing could come: its time begins now.
+            self._deadline.within(self._caps.body_idle_s)
+        self.flow.resume_reading()
 
     def answered(self, exchange: Exchange) -> None:
         """The answer is complete: wait for the next request, or end."""
