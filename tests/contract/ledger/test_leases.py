@@ -160,6 +160,22 @@ def test_the_store_stays_proportional_to_live_traffic(kind: str, tmp_path: Path)
     run(kind, tmp_path, body)
 
 
+def test_a_counter_that_never_rests_holds_one_window(kind: str, tmp_path: Path) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        limit = tokens(1_000, window_s=2.4)
+        for turn in range(600):
+            assert await take(ledger, f"r{turn}", *one(limit, 1))
+            assert await ledger.settle(f"r{turn}", "me", Need(1, 0))
+            clock.advance(0.01)
+        if isinstance(ledger, MemoryLedger):
+            # The buckets, and for each of them when to look whether the counter rests.
+            assert ledger.size() < 600
+        else:
+            assert _rows(tmp_path) == (1, 241, 0)
+
+    run(kind, tmp_path, body)
+
+
 def _rows(folder: Path) -> tuple[int, ...]:
     with closing(sqlite3.connect(folder / "ledger.db")) as db:
         return tuple(
