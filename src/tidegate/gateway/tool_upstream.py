@@ -179,7 +179,8 @@ class Exchange:
         try:
             data = await self._inbox.read()
             if data:
-                return self._reader.feed(data)
+                size = self._reader.held_bytes + len(data) if self._reader.is_stream else 0
+                return await beside_the_loop(size, self._reader.feed, data)
             self._done = True
             return await beside_the_loop(self._reader.held_bytes, self._reader.finish)
         except AttemptFailed as failed:

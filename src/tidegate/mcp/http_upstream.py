@@ -143,8 +143,8 @@ class AnswerReader:
 
     @property
     def held_bytes(self) -> int:
-        """How much `finish` has to parse."""
-        return self._size
+        """How much the rest of a message, or the end, has to be parsed with."""
+        return self._decoder.held_bytes if self.is_stream else self._size
 
     def feed(self, chunk: bytes) -> list[Incoming]:
         """The messages that `chunk` completes. Raises AnswerTooLarge."""

@@ -138,6 +138,17 @@ def test_the_form_is_known_once_a_byte_tells() -> None:
     assert reader.is_stream
 
 
+def test_it_tells_how_much_it_holds() -> None:
+    reader = AnswerReader(100)
+    reader.feed(b'{"a":')
+    assert reader.held_bytes == 5
+    reader = AnswerReader(100)
+    reader.feed(b"data: {}\ndata: x")
+    assert reader.held_bytes == 16
+    reader.feed(b"\n\n")
+    assert reader.held_bytes == 0
+
+
 def test_a_message_of_a_stream_is_there_before_the_next() -> None:
     reader = AnswerReader(1 << 16)
     assert [each.value for each in reader.feed(sse.encode(RAW[0]))] == [ONE]
