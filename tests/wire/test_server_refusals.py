@@ -140,6 +140,25 @@ def test_garbage_after_a_request_does_not_mix_into_its_answer(run: Run) -> None:
     run(body())
 
 
+def test_more_connections_than_there_is_room_for_are_told_so_and_closed(run: Run) -> None:
+    async def body() -> None:
+        async with listening(echo, connections=2) as scene:
+            held = [await scene.client() for _ in range(2)]
+            await scene.until(lambda: len(scene.listener.connections) == 2)
+            status, headers, rest = parsed(await scene.raw(b""))
+            assert (status, headers["connection"]) == (503, "close")
+            assert json.loads(rest)["error"]["code"] == "gateway.overloaded"
+            assert [error.code for error, _ in scene.refused] == ["gateway.overloaded"]
+            await held[0].close()
+            await scene.until(lambda: len(scene.listener.connections) == 1)
+            assert (await held[1].ask("GET", "/held")).status == 200
+            async with await scene.client() as late:
+                assert (await late.ask("GET", "/late")).status == 200
+            await held[1].close()
+
+    run(body())
+
+
 def test_a_client_that_goes_on_talking_after_a_refusal_is_cut(run: Run) -> None:
     async def body() -> None:
         async with (

@@ -50,7 +50,8 @@ class WireCaps:
     """What one connection may take. Seconds and bytes.
 
     `linger_*`: how long and how much we still read of a client that was answered before its
-    request was complete, so that the answer reaches it.
+    request was complete, so that the answer reaches it. `connections` is how many a listener
+    holds; one more gets 503 and is closed.
     """
 
     header_bytes: int = 32_768
@@ -60,6 +61,7 @@ class WireCaps:
     keep_alive_s: float = 75.0
     linger_s: float = 2.0
     linger_bytes: int = 4_194_304
+    connections: int = 3024
 
 
 class Connection(HttpToolsProtocol):
@@ -88,6 +90,10 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         self._watch = WriteWatch(transport, self._caps.write_stall_s)
         self._deadline.within(self._caps.header_timeout_s)
+        if len(self.connections) > self._caps.connections:
+            self._deaf = True
+            self._answer(Overloaded("connections"))
+            self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
         """The client has left: its handler is cancelled in this very turn of the loop."""

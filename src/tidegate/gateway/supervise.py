@@ -24,6 +24,7 @@ from tidegate.clock import SystemClock
 from tidegate.config import Config, ConfigInvalid, serving_problems
 from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.app import Gateway
+from tidegate.gateway.descriptors import make_room
 from tidegate.gateway.listener import ASGIApp, Listener, WireCaps
 from tidegate.gateway.logs import RefusalLog, set_up
 from tidegate.gateway.respond import Receive, Scope, Send
@@ -34,6 +35,7 @@ _CUT_S = 2.0
 _POLL_S = 0.5
 _FAILED = 1
 _INTERRUPTED = 130
+_OWN_FILES = 256
 
 
 @dataclass(frozen=True, slots=True)
@@ -135,7 +137,12 @@ def run(
     gateway.metrics.watched = replace(
         gateway.metrics.watched, log_fields_dropped=lambda: handler.dropped_fields
     )
-    supervision = Supervision(gateway, settings_of(config), load=load, watch=watch)
+    settings = settings_of(config)
+    # Both listeners, an upstream for each request, and what the process itself has open.
+    wanted = 2 * settings.caps.connections + config.server.caps.requests_in_flight + _OWN_FILES
+    if (room := make_room(wanted)) < wanted:
+        logger.warning("few_open_files", extra={"count": room})
+    supervision = Supervision(gateway, settings, load=load, watch=watch)
     with asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(supervision.serve(companion=companion, on_ready=on_ready))
 
@@ -153,6 +160,8 @@ def settings_of(config: Config) -> Settings:
             header_timeout_s=caps.header_timeout_s,
             body_idle_s=caps.body_idle_s,
             write_stall_s=caps.write_stall_s,
+            # One for each request and as many that are idle; some for clients that only hold on.
+            connections=2 * caps.requests_in_flight + 1024,
         ),
         drain_s=server.drain_s,
         line=config.telemetry.log != "json",
