@@ -6,6 +6,8 @@ import signal
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.acceptance.processes import Running, serving
 from tests.acceptance.worlds import (
     ADMIN_KEY,
@@ -87,6 +89,7 @@ def test_a_changed_file_is_taken_over_and_a_broken_one_is_reported_once(tmp_path
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_a_running_stream_keeps_the_revision_it_began_with(tmp_path: Path) -> None:
     async def body() -> None:
         upstream = Upstream(says=LEAK)
@@ -111,6 +114,7 @@ def test_a_running_stream_keeps_the_revision_it_began_with(tmp_path: Path) -> No
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_a_rotated_secret_is_taken_over_although_the_revision_stays(tmp_path: Path) -> None:
     async def body() -> None:
         async with scripted(Upstream()) as server:

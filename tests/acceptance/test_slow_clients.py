@@ -106,6 +106,7 @@ def test_two_hundred_slow_clients_do_not_hold_up_a_fast_one(tmp_path: Path) -> N
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_a_reader_that_stops_costs_no_memory_and_is_cut_in_the_end(tmp_path: Path) -> None:
     async def body() -> None:
         floods = Floods()
