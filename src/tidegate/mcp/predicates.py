@@ -279,13 +279,11 @@ def _matches(wanted: object) -> tuple[_Test, _Test]:
         return pattern.fullmatch(value) is not None if isinstance(value, str) else None
 
     def careless(value: object) -> bool | None:
-        if not isinstance(value, str):
-            return None
-        # With its blanks and without: the pattern may have some of its own.
-        readings = (fold(value), fold_words(value))
-        if max(map(len, readings)) > MAX_VALUE_CHARS:
+        # With blanks between the words it is longer: the pattern may have some of its own.
+        longer = fold_words(value) if isinstance(value, str) else None
+        if longer is None or len(longer) > MAX_VALUE_CHARS:
             return None  # one character may fold to eighteen, and the pattern was measured for less
-        return any(in_any_case.fullmatch(text) for text in readings)
+        return any(map(in_any_case.fullmatch, (longer, fold(longer))))
 
     return test, careless
 

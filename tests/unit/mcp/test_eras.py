@@ -21,6 +21,7 @@ from tidegate.mcp.eras import (
     read_headers,
     settle,
     upstream_headers,
+    with_arguments,
 )
 
 VERSION = "io.modelcontextprotocol/protocolVersion"
@@ -242,6 +243,18 @@ def test_what_goes_upstream_comes_from_the_body() -> None:
         ("mcp-param-region", "eu"),
         ("traceparent", f"00-{'a' * 32}-{'b' * 16}-01"),
     ]
+
+
+def test_a_header_follows_the_argument_that_it_repeats() -> None:
+    sent = full(
+        CALL, mcp_param_a="old", mcp_param_b=encode_value("\u00e4"), mcp_param_c="=?base64?x?="
+    )
+    moved = with_arguments(sent, {"old": "new \u00e4", "\u00e4": "plain"})
+    assert dict(moved.params) == {
+        "mcp-param-a": encode_value("new \u00e4"),
+        "mcp-param-b": "plain",
+        "mcp-param-c": "=?base64?x?=",
+    }
 
 
 def test_legacy_requests_carry_their_version_and_nothing_else() -> None:
