@@ -3,17 +3,21 @@
 Real processes over real pipes, as in test_task1_stdio.
 """
 
+import asyncio
 import json
+import os
 import signal
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
 
 from tests.wire.test_task1_stdio import HELLO, READY, SERVE, WAIT_S, call, environment, lines
+from tidegate.tools.blocking import BlockingThread
 
 TOOLS = '''
 import anyio
@@ -80,6 +84,24 @@ def serving(folder: Path) -> Iterator[Server]:
             yield server
         finally:
             process.kill()
+
+
+def test_a_call_that_blocks_can_be_left_and_its_failure_is_heard() -> None:
+    async def body() -> None:
+        thread = BlockingThread("test")
+        assert await thread.run(pow, 2, 5) == 32
+        with pytest.raises(FileNotFoundError):
+            await thread.run(os.stat, "/nowhere/at/all")
+        go = Event()
+        left = asyncio.ensure_future(thread.run(go.wait))
+        await asyncio.wait((left,), timeout=0)
+        left.cancel()
+        await asyncio.wait((left,))
+        assert left.cancelled()
+        go.set()
+        assert await thread.run(len, "abc") == 3
+
+    asyncio.run(body())
 
 
 @pytest.mark.parametrize(
