@@ -65,7 +65,9 @@ class Allow(Section):
     resources: tuple[AnyGlob, ...] | None = Field(default=None, description="... of resource URIs.")
     prompts: tuple[AnyGlob, ...] | None = Field(default=None, description="... of prompt names.")
     when: tuple[str, ...] = Field(
-        default=(), description="Conditions on arguments, all of which must hold: amount <= 500"
+        default=(),
+        description="Conditions on the arguments of tools and prompts, all of which must hold: "
+        "amount <= 500",
     )
 
 
