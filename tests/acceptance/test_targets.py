@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import os
 import re
 import subprocess
 import sys
@@ -28,14 +29,16 @@ COMMANDS = {
     "task4-providers": "demo providers --port 9201",
     "task4-gateway": "serve --config examples/router.yaml --port 9200",
 }
+_OF_OUTER_MAKE = frozenset({"MAKEFLAGS", "MAKELEVEL", "MFLAGS"})
 _PART_READY = re.compile(r" at http://127\.0\.0\.1:(\d+)/")
 
 
 def recipe(target: str) -> list[str]:
-    """What make would run, the set-up left out."""
+    """What make would run, the set-up left out; also when make is what runs this test."""
     done = subprocess.run(
-        ["make", "-n", "-o", ".venv/.ready", target],
+        ["make", "--no-print-directory", "-n", "-o", ".venv/.ready", target],
         cwd=ROOT,
+        env={name: value for name, value in os.environ.items() if name not in _OF_OUTER_MAKE},
         capture_output=True,
         text=True,
         timeout=10,
