@@ -58,6 +58,11 @@ class Spent:
     meter: TextMeter = field(default_factory=TextMeter)
 
     @property
+    def prompt(self) -> int | None:
+        """Tokens of the prompt; None if the upstream did not say."""
+        return self.usage.prompt if self.usage else None
+
+    @property
     def output_tokens(self) -> int:
         """Tokens of the answer so far."""
         return (self.usage.completion if self.usage else 0) + self.meter.tokens

@@ -208,7 +208,7 @@ class Relay:
         spent, charge = self._stage.spent, self._call.charge
         estimate = self._call.estimate
         charge.use(
-            input_tokens=spent.usage.prompt if spent.usage else estimate.input_tokens,
+            input_tokens=estimate.input_tokens if spent.prompt is None else spent.prompt,
             output_tokens=spent.output_tokens,
         )
 

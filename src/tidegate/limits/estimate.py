@@ -34,7 +34,8 @@ _DIGITS = string.digits.encode()
 _DENSE = re.compile(rb"[A-Za-z0-9+/=]{24,}")
 _METER_CHARS = 4096
 
-_OUTPUT_FIELDS = ("max_tokens", "max_completion_tokens", "max_output_tokens")
+# Only what this dialect obeys: a field that the provider ignores must not buy a small estimate.
+_OUTPUT_FIELDS = ("max_tokens", "max_completion_tokens")
 _CHOICE_FIELDS = ("n", "best_of")
 # Names and settings: no model reads them.
 _NOT_PROMPT = frozenset(

@@ -55,9 +55,9 @@ class ProviderRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider reports them; each 0 or more."""
+    """Tokens as the provider reports them; each 0 or more. `prompt` None: it did not say."""
 
-    prompt: int
+    prompt: int | None
     completion: int
     total: int
 

@@ -218,14 +218,20 @@ def _usage(value: object) -> Usage | None:
     """None when nothing usable was reported; all zero counts as nothing.
 
     What a total has beyond its parts is output: some providers leave thoughts out of
-    `completion_tokens`, and bill them.
+    `completion_tokens`, and bill them. A prompt that neither its own figure nor a total covers
+    is None: no prompt is free.
     """
     if not isinstance(value, dict):
         return None
     prompt = _count(value.get("prompt_tokens"))
     completion = _count(value.get("completion_tokens"))
-    total = max(_count(value.get("total_tokens")), prompt + completion)
-    return Usage(prompt, total - prompt, total) if total else None
+    stated = _count(value.get("total_tokens"))
+    if not prompt and completion and stated > completion:
+        prompt = stated - completion
+    total = max(stated, prompt + completion)
+    if not total:
+        return None
+    return Usage(prompt if prompt or stated else None, total - prompt, total)
 
 
 def _count(value: object) -> int:

@@ -66,6 +66,7 @@ def test_a_request_is_its_prompt_and_the_answer_it_allows() -> None:
         ({"max_tokens": 100, "n": 20}, 2_000),
         ({"max_tokens": 100, "n": 2, "best_of": 20}, 2_000),
         ({"max_tokens": "10000"}, 10_000),
+        ({"max_tokens": 10_000, "max_output_tokens": 1}, 10_000),
         ({"max_tokens": " 10000 "}, 10_000),
         ({"max_tokens": "0" * 30 + "10000"}, 10_000),
         ({"max_tokens": "1e4"}, 10_000),
@@ -222,3 +223,10 @@ def test_a_meter_reads_at_least_one_once_any_text_came() -> None:
     for _ in range(39):
         meter.add(" word")
     assert 20 <= meter.tokens <= 80
+
+
+@pytest.mark.parametrize("value", [-1, 0, None, "many", {}])
+def test_a_maximum_that_is_none_does_not_buy_a_small_estimate(value: object) -> None:
+    for field in ("max_tokens", "max_completion_tokens"):
+        need = estimate_request({**HI, field: value, "max_output_tokens": 1})
+        assert (need.output_tokens, need.output_is_default) == (1024, True)
