@@ -44,7 +44,7 @@ class ToolRelay:
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
-            turn.trail.step("upstream", "failed", reason=failed.reason)
+            _note_failed(turn, failed, 0)
             return 0
         turn.trail.step("upstream", "ok", status=status)
         if status == 404 and turn.session is not None:
@@ -86,7 +86,7 @@ class ToolRelay:
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
-            turn.trail.step("upstream", "failed", reason=failed.reason)
+            _note_failed(turn, failed, 0)
             status = 0
         if status == 405:
             await turn.responder.empty(405, ((b"allow", b"POST"),))
@@ -116,7 +116,7 @@ class ToolRelay:
             answer = await self._read(exchange, status, shaper, running, client)
             turn.trail.step("upstream", "ok", status=status)
         except ServerFailed as failed:
-            turn.trail.step("upstream", "failed", reason=failed.reason, status=status)
+            _note_failed(turn, failed, status)
             if failed.reason == "session_ended":
                 answer, word = Answer.of(no_session(running.client_id)), "gateway.not_found"
             else:
@@ -202,6 +202,21 @@ class ToolRelay:
         params: Tree = {"requestId": running.upstream_id, "reason": "the client has gone"}
         plan = Plan(Notification("notifications/cancelled", params), turn.headers)
         self.upstream.cast(turn.server.address.url, self._outgoing(turn, plan))
+
+
+def _note_failed(turn: Turn, failed: ServerFailed, status: int) -> None:
+    """The server did not answer, or not with MCP: in the record and in the log."""
+    turn.trail.step("upstream", "failed", reason=failed.reason, status=status)
+    if failed.reason != "session_ended":
+        logger.warning(
+            "tool_server_failed",
+            extra={
+                "request_id": turn.responder.request_id,
+                "server": turn.server.address.name,
+                "reason": failed.reason,
+                "upstream_status": status,
+            },
+        )
 
 
 def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
