@@ -240,7 +240,7 @@ def _token(value: SecretStr) -> SecretStr:
 
 def _sha256(text: str) -> str:
     if not _SHA256.fullmatch(text.lower()):
-        refuse("is not a SHA-256", "write 64 hex digits, as printed by `tidegate keys new`")
+        refuse("is not a SHA-256", 'write the 64 hex digits of `printf %s "$KEY" | sha256sum`')
     return text.lower()
 
 

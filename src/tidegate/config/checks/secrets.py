@@ -37,7 +37,7 @@ def check_secrets(config: Config, findings: Findings) -> None:
             findings.warn(
                 ("identity", "keys", index, "key"),
                 f"a key of fewer than {_SHORTEST_KEY} characters can be guessed",
-                "make one with `tidegate keys new`",
+                "make a longer one, such as with `openssl rand -hex 32`",
             )
     _clear_text(config, findings)
 

@@ -48,7 +48,8 @@ class Key(Caller):
         default=None, description="The key itself, as ${env:NAME} or ${file:PATH}."
     )
     sha256: Sha256 | None = Field(
-        default=None, description="SHA-256 of the key in hex, as printed by `tidegate keys new`."
+        default=None,
+        description='SHA-256 of the key in hex, as `printf %s "$KEY" | sha256sum` prints it.',
     )
 
     @property
