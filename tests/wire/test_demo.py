@@ -1,6 +1,7 @@
 """Does the demo show its three scenes through a real gateway, stay up, and end when told to?"""
 
 import json
+import os
 import re
 import signal
 import subprocess
@@ -22,15 +23,18 @@ WAIT_S = 15.0  # a whole process tree, on a machine that is busy with other test
 
 
 @contextmanager
-def started(folder: Path, *arguments: str) -> Iterator[tuple[subprocess.Popen[bytes], Queue[str]]]:
+def started(
+    folder: Path, *arguments: str, errors: Path = Path(os.devnull)
+) -> Iterator[tuple[subprocess.Popen[bytes], Queue[str]]]:
     """A process and the lines of its stdout as they come; killed if it outlives the block."""
-    process = subprocess.Popen(
-        [*TIDEGATE, *arguments],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-    )
+    with errors.open("wb") as stderr:
+        process = subprocess.Popen(
+            [*TIDEGATE, *arguments],
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+        )
     lines: Queue[str] = Queue()
 
     def read() -> None:
@@ -62,6 +66,45 @@ def commands(shown: list[str]) -> list[str]:
     """What follows each prompt, continuation lines joined."""
     text = "\n".join(shown).replace("\\\n", " ")
     return [line.strip()[2:] for line in text.splitlines() if line.strip().startswith("$ ")]
+
+
+@pytest.mark.parametrize(("options", "code"), [((), 0), (("--exit",), 130)], ids=["stay", "exit"])
+def test_ctrl_c_during_the_scenes_ends_it_quietly(
+    options: tuple[str, ...], code: int, tmp_path: Path
+) -> None:
+    with started(tmp_path, "demo", "--port", "0", *options, errors=tmp_path / "stderr") as (
+        process,
+        lines,
+    ):
+        until(lines, "the client receives:")
+        process.send_signal(signal.SIGINT)
+        assert process.wait(timeout=WAIT_S) == code
+    assert [line[:15] for line in (tmp_path / "stderr").read_text().splitlines()] == [
+        "tidegate ready:"
+    ]
+
+
+@pytest.mark.parametrize(
+    ("command", "code"),
+    [
+        ('"$0" -m tidegate demo --exit --port 0 >&-; echo code $? >&2', 0),
+        ('( "$0" -m tidegate demo --port 0; echo code $? >&2 ) | true', 1),
+    ],
+    ids=["closed", "left"],
+)
+def test_an_output_that_nobody_sees_is_no_traceback(
+    command: str, code: int, tmp_path: Path
+) -> None:
+    done = subprocess.run(
+        ["sh", "-c", command, sys.executable],
+        cwd=tmp_path,
+        capture_output=True,
+        check=False,
+        timeout=WAIT_S,
+    )
+    ready, *rest = done.stderr.decode().splitlines()
+    assert ready.startswith("tidegate ready:")
+    assert rest == [f"code {code}"]
 
 
 def test_three_scenes_play_and_it_stays_up_for_the_same_requests(tmp_path: Path) -> None:

@@ -4,8 +4,11 @@ Lives here: the list of commands and the way out of each. Does not live here: th
 themselves (one module a group, imported when it is used, so that `--help` costs nothing).
 """
 
+import errno
+import os
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 
 import click
@@ -38,6 +41,10 @@ _LATER = frozenset(
         "doctor",
         "version",
     ]
+)
+# What a write to an output says that is full, closed or gone.
+_UNWRITABLE = frozenset(
+    {errno.EPIPE, errno.ECONNRESET, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EBADF}
 )
 _EXAMPLE = "Example: tidegate demo"
 
@@ -79,6 +86,7 @@ def run(arguments: Sequence[str]) -> int:
     """Runs one command and returns its exit code; whatever goes wrong is said on stderr."""
     try:
         result = command_line.main(list(arguments), prog_name="tidegate", standalone_mode=False)
+        sys.stdout.flush()
     except click.UsageError as error:
         error.show()
         return USAGE
@@ -87,15 +95,37 @@ def run(arguments: Sequence[str]) -> int:
         return error.exit_code
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
-    except BrokenPipeError:
-        # The reader of our output has left (`| head`): nothing to say, and nobody to say it to.
+    except SystemExit:
+        # How click leaves when the reader of our output has left (`| head`): nothing to say.
+        return FAILED
+    except OSError as error:
+        if error.filename is not None or error.errno not in _UNWRITABLE:
+            raise
+        if error.errno != errno.EPIPE:
+            with suppress(OSError):
+                click.echo(f"Error: the output cannot be written: {error.strerror}", err=True)
         return FAILED
     return result if isinstance(result, int) else DONE
 
 
 def main() -> None:
     """The console script."""
-    sys.exit(run(sys.argv[1:]))
+    _fill_missing_streams()
+    code = run(sys.argv[1:])
+    try:
+        sys.stdout.flush()
+    except OSError:
+        # `run` has reported it; the interpreter would try once more and complain.
+        nowhere = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(nowhere, sys.stdout.fileno())
+    sys.exit(code)
+
+
+def _fill_missing_streams() -> None:
+    """Open what the shell closed (`>&-`), or the next socket would be the standard output."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115 - stays open
 
 
 __all__ = ["COMMANDS", "main", "run"]

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidegate.cli import DONE, FAILED
+from tidegate.cli import DONE, FAILED, INTERRUPTED
 from tidegate.cli.serve import Launch, run_gateway
 
 if TYPE_CHECKING:
@@ -56,33 +56,58 @@ def demo(part: str, port: int | None, *, leave: bool) -> int:
             quiet=True,
         )
     )
-    return FAILED if leave and code == DONE and not performance.went_well else code
+    if performance.unwritable is not None:
+        raise performance.unwritable
+    if not leave or code != DONE:
+        return code
+    if performance.went_well is None:
+        return INTERRUPTED
+    return DONE if performance.went_well else FAILED
 
 
 class _Performance:
-    """The scenes, then a last word."""
+    """The scenes, then a last word.
+
+    `went_well` is None until they have ended; `unwritable` is why the output took no more.
+    """
 
     def __init__(self, *, leave: bool) -> None:
         self._leave = leave
-        self.went_well = False
+        self.went_well: bool | None = None
+        self.unwritable: OSError | None = None
 
     async def play(self, ready: "Ready", world: "World") -> None:
-        """Plays everything on stdout, then waits or stops the gateway."""
+        """Plays everything on stdout, then waits or stops the gateway.
+
+        Raises aiohttp.ClientError when the gateway cannot be reached.
+        """
         from tidegate.demo.scenes import Theater, play  # noqa: PLC0415 - only when used
         from tidegate.demo.stage import Stage  # noqa: PLC0415 - only when used
 
-        stage = Stage(_write, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
+        stage = Stage(self._write, color=sys.stdout.isatty() and not os.environ.get("NO_COLOR"))
         gateway = f"http://{ready.host}:{ready.port}"
-        self.went_well = await play(stage, Theater(gateway, world.ports, _command()))
-        stage.say()
-        if self._leave:
+        try:
+            self.went_well = await play(stage, Theater(gateway, world.ports, _command()))
+            stage.say()
+            if not self._leave:
+                last = f"{gateway} stays up for your requests until Ctrl-C."
+                stage.say(stage.paint(last, "bold"))
+        except _Unwritable:
             ready.stop()
         else:
-            stage.say(stage.paint(f"{gateway} stays up for your requests until Ctrl-C.", "bold"))
+            if self._leave:
+                ready.stop()
+
+    def _write(self, text: str) -> None:
+        try:
+            click.echo(text, nl=False)
+        except OSError as error:
+            self.unwritable = error
+            raise _Unwritable from error
 
 
-def _write(text: str) -> None:
-    click.echo(text, nl=False)
+class _Unwritable(Exception):
+    """Nobody can see the show any more; apart from OSError, which a lost connection is, too."""
 
 
 def _command() -> str:

@@ -77,7 +77,13 @@ def run_gateway(launch: Launch) -> int:
         click.echo(f"warning: {finding}", err=True)
 
     def load() -> "Config":
-        return load_config(launch.path, os.environ, overrides=overrides, demo_ports=ports)
+        return load_config(
+            launch.path,
+            os.environ,
+            overrides=overrides,
+            demo_ports=ports,
+            empty_is_demo=False,
+        )
 
     async def on_ready(ready: "Ready") -> None:
         if world is not None and launch.show is not None:

@@ -94,7 +94,7 @@ class Service(Protocol):
         """End every answer that still runs."""
 
     def reload(self, config: Config) -> tuple[str, ...]:
-        """The parts that need a restart."""
+        """The parts that need a restart; raises ConfigInvalid when it is not taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,7 +130,8 @@ def run(
 
     `load` is called again for each reload (SIGHUP, or a change of the file `watch`) and may raise
     ConfigInvalid. `companion` is entered before the listeners accept and left after the drain.
-    `on_ready` runs beside the gateway once they accept; if it raises, the gateway stops with 1.
+    `on_ready` runs beside the gateway once they accept, until it ends or the drain begins; if it
+    raises, the gateway stops with 1.
     """
     handler = set_up(config.telemetry.log, config.telemetry.level)
     gateway = Gateway(config)
@@ -234,10 +235,14 @@ class Supervision:
         beside: list[asyncio.Task[None]] = [self._beside(self._reloads())]
         if self._watch is not None:
             beside.append(self._beside(self._watch_file(self._watch)))
-        if on_ready is not None:
-            beside.append(self._beside(_awaited(on_ready(ready))))
+        shown = None if on_ready is None else self._beside(_awaited(on_ready(ready)))
+        if shown is not None:
+            beside.append(shown)
         try:
             await self._stopping.wait()
+            # Not after the drain: what it asks of a gateway that ends would fail.
+            if shown is not None:
+                shown.cancel()
             await self._drain()
         finally:
             for task in beside:
@@ -308,15 +313,10 @@ class Supervision:
 
     async def _reload(self) -> None:
         try:
-            # Reading and checking may take a while; streams go on meanwhile.
-            config = await asyncio.to_thread(self._load)
+            config, stale = await self._take_over()
         except ConfigInvalid as invalid:
             self._kept(str(invalid.problems[0]), len(invalid.problems))
             return
-        if problems := serving_problems(config, listening_on=self._settings.host):
-            self._kept(str(problems[0]), len(problems))
-            return
-        stale = self._service.reload(config)
         self._service.readiness.reload_failed = False
         logger.info("reloaded", extra={"revision": config.revision})
         for finding in (*config.warnings, *config.not_in_effect):
@@ -324,6 +324,14 @@ class Supervision:
         if stale:
             parts = ", ".join(stale)
             logger.warning("restart_needed", extra={"problem": f"changes of: {parts}"})
+
+    async def _take_over(self) -> tuple[Config, tuple[str, ...]]:
+        """What is in force now, and what of it needs a restart. Raises ConfigInvalid."""
+        # Reading and checking may take a while; streams go on meanwhile.
+        config = await asyncio.to_thread(self._load)
+        if problems := serving_problems(config, listening_on=self._settings.host):
+            raise ConfigInvalid(problems)
+        return config, self._service.reload(config)
 
     def _kept(self, problem: str, count: int) -> None:
         self._service.readiness.reload_failed = True
