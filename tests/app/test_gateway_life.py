@@ -4,7 +4,9 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from tidegate.config import Config, load_config_text
+import pytest
+
+from tidegate.config import Config, ConfigInvalid, load_config_text
 from tidegate.gateway import create_app
 from tidegate.gateway.app import CHAT_PATH, Gateway
 from tidegate.testing.asgi import ASGIClient
@@ -69,6 +71,24 @@ def test_what_only_a_restart_takes_over_is_said_until_there_is_one(tmp_path: Pat
         # Not compared with the last file but with what the process began with.
         assert gateway.reload(configured(tmp_path, port=8090, path="/tools")) == ("server",)
         assert gateway.reload(configured(tmp_path)) == ()
+
+    asyncio.run(body())
+
+
+@pytest.mark.parametrize("running", [False, True])
+def test_a_reload_switches_the_demo_neither_on_nor_off(tmp_path: Path, *, running: bool) -> None:
+    own, demo = configured(tmp_path), load_config_text("store: { url: 'memory:' }\ndemo: true", {})
+    inforce, other = (demo, own) if running else (own, demo)
+
+    async def body() -> None:
+        gateway = create_app(inforce)
+        with pytest.raises(ConfigInvalid) as caught:
+            gateway.reload(other)
+        (problem,) = caught.value.problems
+        assert "demo" in problem.path
+        assert "restart" in problem.right
+        assert gateway.config is inforce
+        assert gateway.readiness.revision == inforce.revision
 
     asyncio.run(body())
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.wire.listening import answer
-from tidegate.config import Config, load_config
+from tidegate.config import Config, ConfigInvalid, Problem, load_config
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.listener import WireCaps
 from tidegate.gateway.supervise import Companion, OnReady, Ready, Settings, Supervision
@@ -48,6 +48,7 @@ class FakeService:
         self.stale: tuple[str, ...] = ()
         self.reloaded: list[Config] = []
         self.reload_bug: Exception | None = None
+        self.demo = True
 
     async def __call__(self, scope: Any, _receive: Any, send: Any) -> None:
         status = 200
@@ -82,6 +83,8 @@ class FakeService:
     def reload(self, config: Config) -> tuple[str, ...]:
         if self.reload_bug is not None:
             raise self.reload_bug
+        if config.demo is not self.demo:
+            raise ConfigInvalid([Problem(config.source, 0, 0, "demo", "switched", "restart")])
         self.reloaded.append(config)
         return self.stale
 

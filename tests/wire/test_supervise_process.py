@@ -41,6 +41,14 @@ async def _line(process: Process, wanted: str) -> str:
     raise AssertionError(f"the process ended without {wanted!r}")
 
 
+async def _refuses_the_demo_world(process: Process, path: Path) -> None:
+    whole = path.read_text()
+    for text, words in (("# emptied\n", "is empty"), (f"{whole}demo: true\n", ": demo: ")):
+        path.write_text(text)
+        process.send_signal(signal.SIGHUP)
+        assert "last_good_configuration_kept" in await _line(process, words)
+
+
 def test_a_process_serves_keeps_its_configuration_drains_and_leaves_with_0(tmp_path: Path) -> None:
     async def body() -> None:
         async with ScriptedUpstream(
@@ -65,6 +73,8 @@ def test_a_process_serves_keeps_its_configuration_drains_and_leaves_with_0(tmp_p
                     process.send_signal(signal.SIGHUP)
                     kept = await _line(process, "last_good_configuration_kept")
                     assert "limitz" in json.loads(kept)["problem"]
+                    _file(tmp_path, upstream.url)
+                    await _refuses_the_demo_world(process, path)
                     report = json.loads((await admin.ask("GET", "/readyz")).body)
                     assert report["ready"]
                     assert report["config"]["last_reload"] == "failed"

@@ -1,8 +1,8 @@
 """Is it safe to listen where this configuration listens?
 
 Lives here: what `serve` refuses to do in front of a network and `check` reports: demo tokens, an
-anonymous principal, an unprotected admin listener. Does not live here: literal secrets
-(checks.secrets), Host and Origin of single requests (gateway).
+anonymous principal, an unprotected admin listener; and what a reload must not switch. Does not
+live here: literal secrets (checks.secrets), Host and Origin of single requests (gateway).
 """
 
 import hashlib
@@ -77,6 +77,18 @@ def serving_problems(config: Config, *, listening_on: str | None = None) -> tupl
         for path in anthropic_providers(config)
     ]
     return (*exposure_problems(config, listening_on=listening_on), *unable)
+
+
+def reload_problems(config: Config, *, running: Config) -> tuple[Problem, ...]:
+    """Why a gateway that serves `running` must not take over `config` without a restart.
+
+    One word in a file must not hand a gateway with keys of its own to everybody who knows the
+    published ones; and the demo's upstreams live and die with the process.
+    """
+    if config.demo is running.demo:
+        return ()
+    wrong = f"a reload cannot switch the demo {'on' if config.demo else 'off'}"
+    return (_problem(config, ("demo",), wrong, "demo needs a restart"),)
 
 
 def _problem(config: Config, path: Path, wrong: str, right: str) -> Problem:

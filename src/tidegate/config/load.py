@@ -23,6 +23,7 @@ from tidegate.config.validate import validate
 
 FILE_NAME = "tidegate.yaml"
 DEMO_WORLD = "demo world"
+_EMPTIED = ("the file is empty", "write the configuration again; only a start takes the demo world")
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +65,20 @@ def load_config(
     *,
     overrides: Overrides | None = None,
     demo_ports: DemoPorts | None = None,
+    empty_is_demo: bool = True,
 ) -> Config:
     """The configuration in `path`, complete and checked; the demo world for None.
 
+    A file without any key is the demo world, too, unless `empty_is_demo` is false: then it is a
+    problem, as for a gateway that runs, where it was emptied by accident.
     Raises ConfigInvalid with every problem at once. Reads the file and the files it refers to;
     costs some milliseconds, more for a file beyond 10 kB: not for the request path.
     """
     if path is None:
         return _load(Document(), DEMO_WORLD, FilePath(), environ, overrides, demo_ports)
     document = read_document(_read(path, str(path)), str(path))
+    if not (document.tree or document.problems or empty_is_demo):
+        raise ConfigInvalid([Problem(str(path), 0, 0, "", *_EMPTIED)])
     return _load(document, str(path), path.parent, environ, overrides, demo_ports)
 
 

@@ -8,7 +8,7 @@ import logging
 from pathlib import Path as FilePath
 
 from tidegate.clock import Clock, SystemClock
-from tidegate.config import Config, is_loopback, values
+from tidegate.config import Config, ConfigInvalid, is_loopback, reload_problems, values
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.admin import Admin, Readiness
@@ -137,8 +137,11 @@ class Gateway:
     def reload(self, config: Config) -> tuple[str, ...]:
         """Put `config` in force; returns the parts that only a restart takes over.
 
-        Those parts keep the meaning they had at the start until then.
+        Those parts keep the meaning they had at the start until then. Raises ConfigInvalid, and
+        changes nothing, when `config` would switch the demo on or off.
         """
+        if problems := reload_problems(config, running=self._first.config):
+            raise ConfigInvalid(problems)
         newer = build(config)
         stale = self._first.needs_restart(newer)
         self._revision = newer

@@ -15,7 +15,7 @@ from tidegate.gateway.masking import Masking
 from tidegate.gateway.tool_call import ToolServer, ToolTrafficPolicy
 from tidegate.routing.plan import Route, Target
 
-RESTART_ONLY = ("server", "store", "records", "telemetry", "demo")
+RESTART_ONLY = ("server", "store", "records", "telemetry")
 """Parts of the file that a running process cannot take over."""
 
 

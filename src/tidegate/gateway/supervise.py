@@ -25,6 +25,7 @@ from tidegate.config import Config, ConfigInvalid, serving_problems
 from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.app import Gateway
 from tidegate.gateway.descriptors import make_room
+from tidegate.gateway.filewatch import FileWatch
 from tidegate.gateway.listener import ASGIApp, Listener, WireCaps
 from tidegate.gateway.logs import RefusalLog, set_up
 from tidegate.gateway.respond import Receive, Scope, Send
@@ -176,9 +177,9 @@ class Supervision:
         self, service: Service, settings: Settings, *, load: Load, watch: Path | None = None
     ) -> None:
         self._service, self._settings = service, settings
-        self._load, self._watch = load, watch
+        self._load = load
         # As it was read, or nearly so: what is written while the stores open is a change, too.
-        self._seen = _signature(watch) if watch is not None else None
+        self._watch = FileWatch(watch) if watch is not None else None
         self._stopping, self._forced = asyncio.Event(), asyncio.Event()
         self._reload_wanted = asyncio.Event()
         self._code = 0
@@ -234,7 +235,7 @@ class Supervision:
     async def _attend(self, ready: Ready, on_ready: OnReady | None) -> None:
         beside: list[asyncio.Task[None]] = [self._beside(self._reloads())]
         if self._watch is not None:
-            beside.append(self._beside(self._watch_file(self._watch)))
+            beside.append(self._beside(self._look_at_file(self._watch)))
         shown = None if on_ready is None else self._beside(_awaited(on_ready(ready)))
         if shown is not None:
             beside.append(shown)
@@ -341,27 +342,17 @@ class Supervision:
             extra={"problem": problem, "count": count},
         )
 
-    async def _watch_file(self, path: Path) -> None:
-        seen = pending = self._seen
+    async def _look_at_file(self, watch: FileWatch) -> None:
         clock_turn = asyncio.Event()
         while True:
             asyncio.get_running_loop().call_later(self._settings.poll_s, clock_turn.set)
             await clock_turn.wait()
             clock_turn.clear()
-            now = _signature(path)
-            # Twice the same: whoever writes the file in several steps has finished.
-            if now is not None and now == pending and now != seen:
-                seen = now
+            seen = watch.look()
+            if seen == "changed":
                 self.ask_reload()
-            pending = now
-
-
-def _signature(path: Path) -> tuple[int, int, int] | None:
-    try:
-        stat = path.stat()
-    except OSError:
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+            elif seen == "missing":
+                logger.warning("config_file_missing", extra={"path": str(watch.path)})
 
 
 def _bind(listener: str, host: str, port: int) -> socket.socket:

@@ -10,6 +10,7 @@ from tidegate.config import (
     find_config,
     load_config,
     load_config_text,
+    reload_problems,
     values,
 )
 from tidegate.config.show import as_yaml, effective
@@ -32,6 +33,26 @@ def test_an_empty_file_is_the_demo_world(text: str) -> None:
     assert config.demo is True
     assert config.model_dump() == load_config(None, {}).model_dump()
     assert config.revision == load_config(None, {}).revision
+
+
+@pytest.mark.parametrize("text", ["", "\n", "# nothing\n", "---\n", "{}\n", "~\n"])
+def test_a_file_that_was_emptied_is_not_the_demo_world(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "tidegate.yaml"
+    path.write_text(text)
+    assert load_config(path, {}).demo is True
+    with pytest.raises(ConfigInvalid) as caught:
+        load_config(path, {}, empty_is_demo=False)
+    (problem,) = caught.value.problems
+    assert (problem.file, problem.wrong) == (str(path), "the file is empty")
+    # Without a file there is nothing that could have been emptied.
+    assert load_config(None, {}, empty_is_demo=False).demo is True
+
+
+def test_a_file_that_is_broken_and_empty_says_what_is_broken(tmp_path: Path) -> None:
+    path = tmp_path / "tidegate.yaml"
+    path.write_text("- a\n")
+    with pytest.raises(ConfigInvalid, match="holds a list"):
+        load_config(path, {}, empty_is_demo=False)
 
 
 def test_the_demo_world_has_the_published_keys_and_routes() -> None:
@@ -61,6 +82,16 @@ def test_the_demo_world_follows_its_ports() -> None:
     assert config.providers["leaky"].base_url == "http://127.0.0.1:1002/v1"
     assert config.providers["primary"].base_url == "http://127.0.0.1:1003/primary/v1"
     assert config.providers["backup"].base_url == "http://127.0.0.1:1003/backup/v1"
+
+
+def test_a_reload_may_not_switch_the_demo() -> None:
+    demo = load_config_text("server: {}\ndemo: true\n", {}, name="f")
+    own = load_config_text("server: {}\n", {}, name="f")
+    assert reload_problems(demo, running=demo) == reload_problems(own, running=own) == ()
+    (on,) = reload_problems(demo, running=own)
+    (off,) = reload_problems(own, running=demo)
+    assert str(on) == "f:2:7: demo: a reload cannot switch the demo on: demo needs a restart"
+    assert off.wrong == "a reload cannot switch the demo off"
 
 
 def test_a_file_with_anything_in_it_gets_no_demo_key() -> None:

@@ -1,0 +1,84 @@
+"""A configuration file that is emptied, turned into the demo world, or gone while we serve."""
+
+import logging
+from pathlib import Path
+
+import pytest
+
+from tests.wire.conftest import Run
+from tests.wire.supervised import HUP, FakeService, events, send_signal, supervised, until
+from tidegate.config import Config, load_config
+
+
+@pytest.fixture(autouse=True)
+def _info(caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+
+
+OWN = "identity: { anonymous: { principal: guest, tenant: demo, roles: [viewer] } }\n"
+
+
+@pytest.mark.parametrize("way", ["signal", "change"])
+@pytest.mark.parametrize(
+    ("text", "words"), [("", "the file is empty"), ("# soon\n", "is empty"), ("demo: true", "demo")]
+)
+def test_a_file_that_becomes_the_demo_world_is_not_taken(
+    run: Run, tmp_path: Path, way: str, text: str, words: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        path = tmp_path / "tidegate.yaml"
+        path.write_text(OWN)
+        service = FakeService()
+        service.demo = False
+
+        def load() -> Config:
+            return load_config(path, {}, empty_is_demo=False)
+
+        watch = path if way == "change" else None
+        async with supervised(service, load=load, watch=watch) as running:
+            await running.ready()
+            path.write_text(text)
+            if way == "signal":
+                send_signal(HUP)
+            await until(lambda: service.readiness.reload_failed)
+            assert service.reloaded == []
+            assert service.metrics.failed_reloads == 1
+            path.write_text(OWN + "\n")
+            if way == "signal":
+                send_signal(HUP)
+            await until(lambda: len(service.reloaded) == 1)
+            assert not service.readiness.reload_failed
+        (line,) = [record for record in caplog.records if record.msg.startswith("reload_failed")]
+        assert words in vars(line)["problem"]
+
+    run(body())
+
+
+def test_a_file_that_vanishes_is_said_once_each_time_and_changes_nothing(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def said() -> int:
+        return events(caplog.records).count("config_file_missing")
+
+    async def body() -> None:
+        path = tmp_path / "tidegate.yaml"
+        path.write_text(OWN)
+        service = FakeService()
+        async with supervised(service, watch=path) as running:
+            await running.ready()
+            path.unlink()
+            await until(lambda: said() == 1)
+            path.write_text(OWN + "\n")
+            await until(lambda: len(service.reloaded) == 1)
+            assert said() == 1
+            path.unlink()
+            await until(lambda: said() == 2)
+            assert not service.readiness.reload_failed
+            assert len(service.reloaded) == 1
+        missing = [record for record in caplog.records if record.msg == "config_file_missing"]
+        assert [(line.levelname, vars(line)["path"]) for line in missing] == [
+            ("WARNING", str(path)),
+            ("WARNING", str(path)),
+        ]
+
+    run(body())
