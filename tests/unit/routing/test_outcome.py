@@ -92,6 +92,11 @@ def test_a_quoted_prompt_cannot_make_a_target_rest(phrase: str) -> None:
     assert classify(400, {}, body) is Outcome.REJECTED
 
 
+def test_a_quoted_prompt_cannot_excuse_a_server_that_fails() -> None:
+    body = error("failed on 'prompt is too long: maximum context length', rejected by our policy")
+    assert classify(500, {}, body) is Outcome.SERVER_ERROR
+
+
 def test_the_error_type_may_come_in_a_header() -> None:
     headers = {"x-amzn-errortype": "ThrottlingException:http://internal.example/"}
     assert classify(400, headers, b"{}") is Outcome.RATE_LIMITED
