@@ -18,6 +18,7 @@ from tidegate.redaction import (
     BlockedContent,
     ChatStreamRedactor,
     RedactionPolicy,
+    UpstreamAtFault,
     redact_chat_completion,
     redact_chat_request,
     redact_tree,
@@ -30,6 +31,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 _WORD = re.compile(r"[A-Z]?[a-z']{0,20}[,.;:!?]?")
+_TEXTS = ("delta", "message", "text")
 _ARGUMENTS: Mapping[Mode, bool | Literal["detect"]] = MappingProxyType(
     {"off": False, "detect": "detect", "enforce": True}
 )
@@ -38,6 +40,8 @@ _ARGUMENTS: Mapping[Mode, bool | Literal["detect"]] = MappingProxyType(
 def guarded(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
     """`call`, with every failure turned into RedactionFailed and a block into ContentBlocked.
 
+    What the upstream is to blame for becomes MalformedEvent.
+
     Detectors are plug-ins: whatever one raises, the request ends with our error and not with
     the text it was to look at. The detail is a type name; a message could quote the text.
     """
@@ -45,6 +49,8 @@ def guarded(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
         return call(*args, **kwargs)
     except BlockedContent as blocked:
         raise ContentBlocked(blocked.kind) from None
+    except UpstreamAtFault as fault:
+        raise MalformedEvent(str(fault)) from None
     except TidegateError:
         raise
     except Exception as error:  # noqa: BLE001 - plug-in call
@@ -193,16 +199,20 @@ def _words_of(data: bytes) -> bytes:
     choices = document.get("choices")
     if not isinstance(choices, list):
         return b""
-    plain = [choice for choice in choices if _is_plain(choice.get("delta"))]
+    plain = [choice for choice in choices if _is_plain(choice)]
     if len(plain) == len(choices):
         return data
     return strictjson.dumps({**document, "choices": plain}) if plain else b""
 
 
-def _is_plain(delta: object) -> bool:
-    return isinstance(delta, dict) and all(
+def _is_plain(choice: Body) -> bool:
+    held = [choice[key] for key in _TEXTS if key in choice]
+    texts = [
+        text for root in held for text in (root.values() if isinstance(root, dict) else [root])
+    ]
+    return all(
         isinstance(text, str) and all(_WORD.fullmatch(word) for word in text.split())
-        for text in delta.values()
+        for text in texts
     )
 
 

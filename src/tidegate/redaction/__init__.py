@@ -7,7 +7,14 @@ from tidegate.redaction.chat_fields import redact_chat_completion, redact_chat_r
 from tidegate.redaction.chat_stream import ChatStreamRedactor
 from tidegate.redaction.leaves import redact_tree
 from tidegate.redaction.policy import FAMILIES, RedactionPolicy
-from tidegate.redaction.spans import BlockedContent, Counts, Redacted, Span, TooManyChannels
+from tidegate.redaction.spans import (
+    BlockedContent,
+    Counts,
+    Redacted,
+    Span,
+    TooManyChannels,
+    UpstreamAtFault,
+)
 from tidegate.redaction.stream import Redactor, RedactorSet
 
 __all__ = [
@@ -21,6 +28,7 @@ __all__ = [
     "RedactorSet",
     "Span",
     "TooManyChannels",
+    "UpstreamAtFault",
     "redact_chat_completion",
     "redact_chat_request",
     "redact_tree",

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.redaction.arguments import ArgumentsRedactor
 from tidegate.redaction.leaves import Path
-from tidegate.redaction.spans import Counts, TooManyChannels
+from tidegate.redaction.spans import Counts, TooManyChannels, UpstreamAtFault
 from tidegate.redaction.stream import Redactor
 
 if TYPE_CHECKING:
@@ -19,30 +19,23 @@ if TYPE_CHECKING:
 
 MAX_CHANNELS = 64
 _MAX_CALLS = 4096
+_MAX_CHOICES = 4096
 _IDENTITY = ("index", "type")
 
 Shape = list[tuple[str, dict[str, object] | None]]
 Delta = dict[str, object]
 
 
-@dataclass(frozen=True, slots=True)
-class Choice:
-    """A choice as its event names it: `key` tells it from others, `index` is None if absent."""
-
-    key: Hashable
-    index: object
-
-
 @dataclass(slots=True)
 class Channel:
     """One open text of one choice."""
 
-    choice: Choice
+    choice: int
     text: Redactor | ArgumentsRedactor
     shape: Shape
 
     def tail(self) -> Delta:
-        """A delta with what was held; empty if nothing was."""
+        """The members of a choice that carry what was held; empty if nothing was."""
         rest: object = self.text.flush()
         if not rest:
             return {}
@@ -54,10 +47,10 @@ class Channel:
         return rest if isinstance(rest, dict) else {}
 
 
-def shape_of(delta: Delta, path: Path) -> Shape:
-    """How to build a delta that holds nothing but the text at `path`."""
+def shape_of(choice: Delta, path: Path) -> Shape:
+    """How to build a choice that holds nothing but the text at `path`."""
     shape: Shape = []
-    node: Any = delta
+    node: Any = choice
     for step in path:
         node = node[step]
         if isinstance(step, str):
@@ -83,6 +76,7 @@ class Channels:
         self._open: dict[tuple[Hashable, ...], Channel] = {}
         self._call_ids: dict[tuple[Hashable, Hashable], str] = {}
         self._last_call: dict[Hashable, Hashable] = {}
+        self._ended: set[int] = set()
         self.changes = 0  # grows when a later event may belong to another channel than before
 
     @property
@@ -90,27 +84,27 @@ class Channels:
         """Characters held over all texts."""
         return sum(channel.text.pending for channel in self._open.values())
 
-    def text(self, choice: Choice, path: Path, delta: Delta) -> Redactor:
-        """The redactor of the text at `path` of the delta."""
-        key = (choice.key, *path)
+    def text(self, choice: int, path: Path, holder: Delta) -> Redactor:
+        """The redactor of the text at `path` of `holder`, which is the choice as it came."""
+        key = (choice, *path)
         channel = self._open.get(key)
         if channel is None or not isinstance(channel.text, Redactor):
             text = Redactor(self._policy, counts=self._counts, keep_spans=False)
-            self._add(key, Channel(choice, text, shape_of(delta, path)))
+            self._add(key, Channel(choice, text, shape_of(holder, path)))
             return text
         return channel.text
 
     def arguments(
-        self, choice: Choice, slot: Hashable, path: Path, delta: Delta
+        self, choice: int, slot: Hashable, path: Path, holder: Delta
     ) -> ArgumentsRedactor | None:
         """The lexer of the call in `slot`; None if arguments pass unread."""
         if self._arguments is None:
             return None
-        key = (choice.key, "arguments", slot)
+        key = (choice, path[0], "arguments", slot)
         channel = self._open.get(key)
         if channel is None or not isinstance(channel.text, ArgumentsRedactor):
             text = ArgumentsRedactor(self._arguments, self._counts)
-            self._add(key, Channel(choice, text, shape_of(delta, path)))
+            self._add(key, Channel(choice, text, shape_of(holder, path)))
             return text
         return channel.text
 
@@ -130,9 +124,11 @@ class Channels:
             raise TooManyChannels(f"more than {MAX_CHANNELS} open texts in one response")
 
     def call_slot(
-        self, choice: Choice, position: int, item: dict[str, object]
+        self, choice: int, root: str, position: int, item: dict[str, object]
     ) -> tuple[Hashable, Delta]:
         """Where the state of this tool-call fragment lives, and the tail of a call it replaces.
+
+        `root` is the member of the choice that the calls stand in.
 
         The index alone does not name a call: it may be missing, or the same for every call. A
         new id in the same place begins a new call; a fragment without index and id goes on with
@@ -141,35 +137,45 @@ class Channels:
         index, ident = item.get("index"), item.get("id")
         named = isinstance(ident, str) and bool(ident)
         slot: Hashable = ("index", index) if isinstance(index, int) else ("position", position)
+        list_key = (choice, root)
         if not named and not isinstance(index, int) and position == 0:
-            slot = self._last_call.get(choice.key, slot)
-        if self._last_call.get(choice.key, slot) != slot:
+            slot = self._last_call.get(list_key, slot)
+        if self._last_call.get(list_key, slot) != slot:
             self.changes += 1
-        self._last_call[choice.key] = slot
+        self._last_call[list_key] = slot
         tail: Delta = {}
         if named:
-            if self._call_ids.get((choice.key, slot), ident) != ident:
+            if self._call_ids.get((list_key, slot), ident) != ident:
                 self.changes += 1
-                replaced = self._open.pop((choice.key, "arguments", slot), None)
+                replaced = self._open.pop((*list_key, "arguments", slot), None)
                 tail = replaced.tail() if replaced else {}
             if len(self._call_ids) >= _MAX_CALLS:
                 raise TooManyChannels(f"more than {_MAX_CALLS} tool calls in one response")
-            self._call_ids[choice.key, slot] = str(ident)
+            self._call_ids[list_key, slot] = str(ident)
         return slot, tail
 
-    def tails(self, choice: Choice | None = None) -> list[tuple[object, Delta]]:
-        """What one choice (or every choice) still holds, by choice index; closes those texts."""
-        found: dict[Hashable, tuple[object, Delta]] = {}
+    def tails(self, choice: int | None = None) -> list[tuple[int, Delta]]:
+        """What one choice (or every choice) still holds, by choice; closes those texts."""
+        found: dict[int, Delta] = {}
         for key, channel in list(self._open.items()):
-            if choice is not None and channel.choice.key != choice.key:
+            if choice is not None and channel.choice != choice:
                 continue
             del self._open[key]
             self.changes += 1
             tail = channel.tail()
             if tail:
-                index, delta = found.get(channel.choice.key, (channel.choice.index, {}))
-                found[channel.choice.key] = (index, merged(delta, tail))
-        return list(found.values())
+                found[channel.choice] = merged(found.get(channel.choice, {}), tail)
+        return list(found.items())
+
+    def end(self, choice: int) -> None:
+        """The choice has finished: no text may come for it any more."""
+        if len(self._ended) >= _MAX_CHOICES:
+            raise UpstreamAtFault(f"more than {_MAX_CHOICES} choices in one response")
+        self._ended.add(choice)
+
+    def ended(self, choice: int) -> bool:
+        """The choice has finished."""
+        return choice in self._ended
 
     def clear(self) -> None:
         """Forget every text."""

@@ -65,6 +65,48 @@ STREAMED_ROOTS = frozenset(
 )
 """Members of a delta under which such fields are looked for; elsewhere a text is whole."""
 
+FINISH_REASONS = frozenset(
+    {
+        "abort",
+        "aborted",
+        "cancelled",
+        "complete",
+        "completed",
+        "content_filter",
+        "end",
+        "end_turn",
+        "eos",
+        "eos_token",
+        "error",
+        "function_call",
+        "incomplete",
+        "insufficient_system_resource",
+        "length",
+        "malformed_function_call",
+        "max_output_tokens",
+        "max_tokens",
+        "model_length",
+        "network_error",
+        "pause_turn",
+        "recitation",
+        "refusal",
+        "repetition",
+        "safety",
+        "sensitive",
+        "stop",
+        "stop_sequence",
+        "timeout",
+        "tool_call",
+        "tool_calls",
+        "tool_use",
+    }
+)
+"""What OpenAI and the servers that speak its dialect say when a choice has ended.
+
+Any other value ends nothing: an upstream that sends one with every event must not be able to
+make held text leave early.
+"""
+
 _NAMED = frozenset({"function", "function_call", "custom", "tool_choice"})
 _CALLS = frozenset({"function", "function_call"})
 
@@ -86,6 +128,8 @@ def is_arguments(path: Path) -> bool:
 
 def is_streamed(path: Path) -> bool:
     """The leaf at `path` of a delta is a piece of a text that goes on in later events."""
+    if not path:  # the whole of `text`, which a choice may carry in place of a delta
+        return True
     if path[-1] == "input":
         return path[-2:-1] == ("custom",)
     return path[-1] in STREAMED_TEXT and path[0] in STREAMED_ROOTS

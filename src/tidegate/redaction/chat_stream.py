@@ -9,8 +9,9 @@ server-sent events (sse), where an error goes (gateway), whole answers (chat_fie
 from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING
 
-from tidegate.redaction.channels import Channels, Choice, Delta
+from tidegate.redaction.channels import Channels, Delta
 from tidegate.redaction.chat_fields import (
+    FINISH_REASONS,
     Logprobs,
     ToolArguments,
     WholeFields,
@@ -20,6 +21,7 @@ from tidegate.redaction.chat_fields import (
     without_logprobs,
 )
 from tidegate.redaction.leaves import Holder, Path, rewrite
+from tidegate.redaction.spans import UpstreamAtFault
 from tidegate.redaction.splice import dump, load, rewritten
 from tidegate.redaction.template import Template
 
@@ -30,13 +32,15 @@ if TYPE_CHECKING:
     from tidegate.redaction.stream import Redactor
 
 _TEMPLATES = 8
+_ROOTS = ("delta", "message", "text")
 _ENVELOPE = ("id", "object", "created", "model", "system_fingerprint", "service_tier", "provider")
 
 
 class ChatStreamRedactor:
     """Redacts the events of one streamed chat completion, JSON in, JSON out.
 
-    Raises BlockedContent; TooManyChannels; ValueError for an event that is no JSON or ambiguous.
+    Raises BlockedContent; TooManyChannels; UpstreamAtFault for text after a known finish reason
+    and for a choice without a proper index; ValueError for an event that is no JSON or ambiguous.
     After an exception nothing of this object may be sent any more.
     """
 
@@ -108,13 +112,10 @@ class ChatStreamRedactor:
         self._channels.clear()
         self._templates.clear()
 
-    def _added(self, tails: list[tuple[object, dict[str, object]]]) -> list[bytes]:
+    def _added(self, tails: list[tuple[int, Delta]]) -> list[bytes]:
         if not tails:
             return []
-        choices: list[dict[str, object]] = []
-        for index, delta in tails:
-            choice: dict[str, object] = {} if index is None else {"index": index}
-            choices.append({**choice, "delta": delta, "finish_reason": None})
+        choices = [{"index": index, **held, "finish_reason": None} for index, held in tails]
         return [dump({**self._envelope, "choices": choices})]
 
 
@@ -125,7 +126,7 @@ class _Event:
         self._channels = channels
         self._fields = fields
         self._logprobs: Logprobs = logprobs
-        self.tails: list[tuple[object, Delta]] = []
+        self.tails: list[tuple[int, Delta]] = []
         self.texts = 0  # fields that were fed to a channel
         self.fed: tuple[str, str, Callable[[str], str]] = ("", "", str)  # the last such field
         self.shown = ""  # what leaves in its place
@@ -156,17 +157,15 @@ class _Event:
         return choices if same else new
 
     def _one(self, original: dict[str, object], place: int) -> dict[str, object]:
-        index, finish = original.get("index"), original.get("finish_reason")
-        known = isinstance(index, int)
-        choice = Choice(index if known else ("at", place), index if "index" in original else None)
-        ends = isinstance(finish, str) and bool(finish)
+        choice, finish = _number(original, place), original.get("finish_reason")
+        ends = isinstance(finish, str) and finish in FINISH_REASONS
         result = without_logprobs(original, self._logprobs)
         self.others = self.others or result is not original
         for key, value in original.items():
             if key == "logprobs":
                 continue
-            if key == "delta" and isinstance(value, dict):
-                new = self._delta(choice, value, ends=ends)
+            if key in _ROOTS and isinstance(value, dict | str):
+                new = self._streamed(choice, original, key, ends=ends)
             else:
                 new = rewrite(value, self._whole, ("choices", place, key), original)
             if new is not value:
@@ -174,42 +173,61 @@ class _Event:
         if ends:
             self.finished = True
             self.tails += self._channels.tails(choice)
+            self._channels.end(choice)
         return result
 
-    def _delta(self, choice: Choice, delta: Delta, *, ends: bool) -> object:
-        slots = self._slots(choice, delta.get("tool_calls"))
+    def _streamed(self, choice: int, original: Delta, root: str, *, ends: bool) -> object:
+        """The member `root` of a choice, whose texts go on in later events."""
+        value, over = original[root], self._channels.ended(choice)
+        slots = self._slots(choice, root, value)
 
         def visit(text: str, path: Path, holder: Holder) -> str:
             channel: Redactor | ArgumentsRedactor | None = None
             if is_structural(path, text):
                 return text
-            if is_arguments(path):
+            arguments = is_arguments(path)
+            if over and (arguments or is_streamed(path)):
+                if text:
+                    raise UpstreamAtFault("text of a choice that has finished")
+                return text
+            if arguments:
                 slot = slots.get(path[1], path[:1]) if path[0] == "tool_calls" else path[:1]
-                channel = self._channels.arguments(choice, slot, path, delta)
+                channel = self._channels.arguments(choice, slot, (root, *path), original)
             elif is_streamed(path):
-                channel = self._channels.text(choice, path, delta)
+                channel = self._channels.text(choice, (root, *path), original)
             if channel is None:
                 return self._whole(text, path, holder)
             self.texts += 1
-            self.fed = (str(path[-1]), text, channel.feed)
+            self.fed = (str(path[-1] if path else root), text, channel.feed)
             self.shown = channel.feed(text)
             # A text that came with the finish reason may leave with it; an older one goes before.
             if ends and text:
                 self.shown += channel.flush()
             return self.shown
 
-        return rewrite(delta, visit)
+        return rewrite(value, visit)
 
-    def _slots(self, choice: Choice, calls: object) -> dict[object, Hashable]:
+    def _slots(self, choice: int, root: str, value: object) -> dict[object, Hashable]:
         slots: dict[object, Hashable] = {}
+        calls = value.get("tool_calls") if isinstance(value, dict) else None
         for position, item in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(item, dict):
-                slots[position], tail = self._channels.call_slot(choice, position, item)
+                slots[position], tail = self._channels.call_slot(choice, root, position, item)
                 if tail:
-                    self.tails.append((choice.index, tail))
+                    self.tails.append((choice, tail))
         return slots
 
     def _whole(self, text: str, path: Path, holder: Holder) -> str:
         new = self._fields.visit(text, path, holder)
         self.others = self.others or new != text
         return new
+
+
+def _number(choice: dict[str, object], place: int) -> int:
+    """Which choice this is. Clients differ in how they read an index that is no plain number."""
+    index = choice.get("index")
+    if index is None:
+        return place
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise UpstreamAtFault("the index of a choice is not a number from 0")
+    return index

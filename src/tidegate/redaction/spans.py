@@ -67,3 +67,7 @@ class BlockedContent(Exception):
 
 class TooManyChannels(Exception):
     """One response opened more text channels than may hold text at the same time."""
+
+
+class UpstreamAtFault(ValueError):
+    """An event says something that no client could read in one way only. The words are ours."""

@@ -183,6 +183,25 @@ def test_what_two_parsers_read_differently_is_the_upstreams_fault(data: bytes) -
     assert off.stream_filter().feed(data) == [data]
 
 
+@pytest.mark.parametrize("mode", ["detect", "enforce"])
+def test_text_of_a_choice_that_has_finished_is_the_upstreams_fault(mode: Mode) -> None:
+    filter_ = Masking(POLICY, response=mode).stream_filter()
+    filter_.feed(payload("stop", content="mail jane@exa"))
+    with pytest.raises(MalformedEvent) as caught:
+        filter_.feed(payload(content="mple.com"))
+    assert "mple" not in str(caught.value)
+    assert filter_.part() == []
+
+
+def test_text_beside_the_delta_may_not_leave_by_half_either() -> None:
+    filter_ = Masking(POLICY).stream_filter()
+    choice = {"index": 0, "delta": {"content": "Hel"}, "text": "jane@exa"}
+    filter_.feed(json.dumps({"choices": [choice]}).encode())
+    assert filter_.part() == []
+    filter_.feed(json.dumps({"choices": [{"index": 1, "text": "Well"}]}).encode())
+    assert b"Well" in b"".join(filter_.part())
+
+
 @pytest.mark.parametrize("text", ["Hel", "Well,", "don't"])
 def test_an_ordinary_word_that_was_held_may_leave_without_its_end(text: str) -> None:
     filter_ = Masking(POLICY).stream_filter()

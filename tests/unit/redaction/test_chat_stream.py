@@ -264,7 +264,7 @@ def test_odd_shapes_pass_through_the_general_walk() -> None:
         {"choices": None},
         {"choices": ["jane@example.com", 1, None]},
         {"choices": [{"delta": None}]},
-        {"choices": [{"index": "0", "delta": {"content": None, "tool_calls": None}}]},
+        {"choices": [{"index": None, "delta": {"content": None, "tool_calls": None}}]},
         {"choices": [{"delta": {"tool_calls": ["x", {"function": None}]}}]},
         {"error": {"message": "jane@example.com"}},
     ):
