@@ -1,7 +1,8 @@
 """What happens to a string that stands somewhere in a JSON tree and is whole by itself?
 
 Lives here: the walk over a tree that copies only what changes, and the judgement of one string
-leaf (base64 passes, everything else is redacted). Does not live here: fields whose text goes on
+leaf (base64 passes where base64 belongs, every other string is redacted, numbers are never
+touched). Does not live here: fields whose text goes on
 in later events (chat_stream).
 """
 
@@ -25,6 +26,21 @@ _DATA_URL = re.compile(
     r"data:[A-Za-z0-9.+/\-]{0,80}(?:;[A-Za-z0-9=._+\-]{1,80}){0,4};base64,[A-Za-z0-9+/=\r\n]*"
 )
 _BASE64_KEYS = frozenset({"data", "blob", "b64_json", "file_data"})
+_URL_KEYS = _BASE64_KEYS | {
+    "audio",
+    "audio_url",
+    "file",
+    "file_url",
+    "href",
+    "image",
+    "image_url",
+    "images",
+    "src",
+    "uri",
+    "url",
+    "video",
+    "video_url",
+}
 _BASE64_SIBLINGS = frozenset(
     {"mimeType", "mime_type", "media_type", "format", "transcript", "expires_at"}
 )
@@ -80,7 +96,7 @@ class LeafRedactor:
     def visit(self, text: str, path: Path, holder: Holder) -> str:
         """For `rewrite`: the redacted text of one leaf. Raises BlockedContent."""
         key = path[-1] if path and isinstance(path[-1], str) else ""
-        if text.startswith("data:") and _DATA_URL.fullmatch(text):
+        if text.startswith("data:") and _place(path) in _URL_KEYS and _DATA_URL.fullmatch(text):
             self.unscanned += 1
             return text
         if key in _BASE64_KEYS and self._is_base64(text, key, holder):
@@ -103,6 +119,11 @@ class LeafRedactor:
         if key in {"blob", "b64_json"}:
             return True
         return isinstance(holder, dict) and not _BASE64_SIBLINGS.isdisjoint(holder)
+
+
+def _place(path: Path) -> str:
+    """The name of the field at `path`, also for the members of a list in it."""
+    return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
 _PLACE_NAMES = frozenset({"nextCursor", "progressToken"})

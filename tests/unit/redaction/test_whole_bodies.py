@@ -356,3 +356,45 @@ def test_the_short_way_and_the_long_way_agree() -> None:
         changing = [content(piece).replace(b'"c1"', b'"c%d"' % i) for i, piece in enumerate(pieces)]
         long, _ = run(changing)
         assert long.texts == short.texts
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        {"content": "X"},
+        {"reasoning_content": "X"},
+        {"refusal": "X"},
+        {"content": [{"type": "text", "text": "X"}]},
+        {"content": ["X"]},
+        {"note": "X"},
+    ],
+)
+def test_a_text_that_looks_like_a_data_url_is_read_as_text(holder: dict[str, Any]) -> None:
+    text = json.dumps(holder).replace("X", "data:text/plain;base64,4111111111111111")
+    shown = json.loads(text.replace("4111111111111111", CARD))
+    message = {"role": "user", **json.loads(text)}
+    expected = {"role": "user", **shown}
+    assert redact_chat_request({"messages": [message]}, POLICY)[0] == {"messages": [expected]}
+    choice: dict[str, object] = {"choices": [{"message": message}]}
+    assert redact_chat_completion(choice, POLICY)[0] == {"choices": [{"message": expected}]}
+    assert redact_tree(message, POLICY)[0] == expected
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        {"image_url": {"url": "X"}},
+        {"image_url": "X"},
+        {"images": ["X"]},
+        {"file": {"file_data": "X", "filename": "a.pdf"}},
+        {"input_audio": {"data": "X", "format": "wav"}},
+        {"b64_json": "X"},
+        {"resource": {"uri": "X"}},
+        {"icons": [{"src": "X"}]},
+    ],
+)
+def test_a_data_url_where_one_belongs_passes(holder: dict[str, Any]) -> None:
+    part = json.loads(json.dumps(holder).replace("X", "data:image/png;base64,4111111111111111"))
+    body: dict[str, object] = {"messages": [{"content": [part]}]}
+    assert redact_chat_request(body, POLICY) == (body, {})
+    assert redact_tree(body, POLICY) == (body, {})
