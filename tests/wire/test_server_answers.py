@@ -60,7 +60,6 @@ def test_a_request_may_arrive_in_pieces_of_any_size(run: Run, cut: int) -> None:
     [
         (b"Transfer-Encoding: chunked\r\n\r\nZZ\r\n", "malformed"),
         (b"Transfer-Encoding: chunked\r\n\r\n1\na\n0\n\n", "malformed"),
-        (b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n", "malformed"),
         (b"Transfer-Encoding: chunked\r\n\r\n2\r\nab", "idle"),
         (b"Content-Length: 9\r\n\r\nhello", "idle"),
         (b"Content-Length: 9\r\n\r\n", "idle"),

@@ -217,6 +217,26 @@ def test_a_body_that_nobody_reads_is_held_at_its_mark_until_the_answer(run: Run)
     run(body())
 
 
+@pytest.mark.parametrize("chunked", [True, False])
+def test_a_body_that_drips_is_late_although_it_never_stops(run: Run, *, chunked: bool) -> None:
+    frame = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: 1000000"
+    drop = b"1\r\na\r\n" if chunked else b"a"
+
+    async def body() -> None:
+        async with (
+            listening(echo, body_idle_s=SOON_S) as scene,
+            await scene.client() as client,
+        ):
+            await client.send(b"POST /x HTTP/1.1\r\nHost: a\r\n%b\r\n\r\n" % frame)
+            answered = asyncio.create_task(client.answer())
+            async with asyncio.timeout(WAIT_S):
+                while not (await asyncio.wait((answered,), timeout=SOON_S / 10))[0]:
+                    await client.send(drop)
+            assert seen(await answered)["body"] == "idle"
+
+    run(body())
+
+
 def test_two_hundred_slow_clients_do_not_hold_up_a_fast_one(run: Run) -> None:
     async def body() -> None:
         async with listening(echo) as scene:

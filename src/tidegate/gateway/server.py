@@ -29,7 +29,7 @@ from tidegate.errors import (
     TidegateError,
 )
 from tidegate.gateway.exchange import Exchange, refusal
-from tidegate.gateway.timers import Deadline, WriteWatch
+from tidegate.gateway.timers import BodyTime, Deadline, WriteWatch
 
 if TYPE_CHECKING:
     from uvicorn import Config
@@ -43,6 +43,7 @@ _BODY_HIGH_WATER_BYTES = 65_536
 _TARGET = re.compile(rb"/[!-\"$-~]*")
 _VERSIONS = frozenset({"1.0", "1.1"})
 _NOT_HTTP = "The request is not valid HTTP/1.1."
+_NOT_CHUNKED = "The only transfer coding understood here is chunked."
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +83,7 @@ class Connection(HttpToolsProtocol):
         # Bytes of a body that the parser leaves to us (see _begin); None as a rule.
         self._raw_left: int | None = None
         self._deadline = Deadline(self.loop, self._too_late)
+        self._body_time = BodyTime(self._caps.body_idle_s, self.loop.time())
 
     # What asyncio calls.
 
@@ -177,9 +179,12 @@ class Connection(HttpToolsProtocol):
         if self._deaf or self.exchange is None:
             return
         self._frame_bytes = 0
+        now_s = self.loop.time()
+        self._body_time.arrived(len(body), now_s)
         self.exchange.feed(body)
         if self.exchange.held_bytes > _BODY_HIGH_WATER_BYTES:
             self.flow.pause_reading()
+            self._body_time.pause(now_s)
 
     def on_message_complete(self) -> None:
         """The request is complete."""
@@ -220,8 +225,9 @@ class Connection(HttpToolsProtocol):
         if self.transport.is_closing():
             return
         if self.flow.read_paused and not self._in_head:
-            # While we did not read, nothing could come: its time begins now.
-            self._deadline.within(self._caps.body_idle_s)
+            # While we did not read, nothing could come: its time goes on now.
+            self._body_time.resume(self.loop.time())
+            self._deadline.at(self._body_time.due_s)
         self.flow.resume_reading()
 
     def answered(self, exchange: Exchange) -> None:
@@ -260,7 +266,10 @@ class Connection(HttpToolsProtocol):
             if self._head_bytes > self._caps.header_bytes:
                 self._refuse(HeaderTooLarge("unfinished"))
         elif self.exchange is not None and not self.exchange.complete:
-            self._deadline.within(self._caps.body_idle_s)
+            if self.flow.read_paused:
+                self._deadline.never()
+            else:
+                self._deadline.at(self._body_time.due_s)
             # Chunk extensions and trailers carry nothing and are bounded like a head.
             if self._frame_bytes > self._caps.header_bytes + _BODY_HIGH_WATER_BYTES:
                 self._refuse(InvalidRequest("framing", public=_NOT_HTTP))
@@ -286,7 +295,11 @@ class Connection(HttpToolsProtocol):
         # fragment or a control character has no meaning here that all parties agree on.
         if _TARGET.fullmatch(self.url) is None:
             return InvalidRequest("target", public=_NOT_HTTP)
-        if self.parser.should_upgrade() and any(n == b"transfer-encoding" for n, _ in self.headers):
+        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        # The parser takes off chunked only: under another coding, what is left is no body.
+        if codings not in ([], [b"chunked"]):
+            return InvalidRequest("transfer coding", public=_NOT_CHUNKED)
+        if codings and self.parser.should_upgrade():
             return InvalidRequest("upgrade of a chunked request", public=_NOT_HTTP)
         return None
 
@@ -314,6 +327,7 @@ class Connection(HttpToolsProtocol):
             "server": self.server,
             "state": {},
         }
+        self._body_time = BodyTime(self._caps.body_idle_s, self.loop.time())
         exchange = self.exchange = Exchange(
             self,
             method=method,
@@ -376,7 +390,5 @@ class Connection(HttpToolsProtocol):
                 self._refuse(RequestTimeout("head"))
             else:
                 self.transport.close()
-        elif self.flow.read_paused:
-            self._deadline.within(self._caps.body_idle_s)
         elif exchange is not None:
             exchange.break_off("idle")

@@ -1,11 +1,14 @@
 """Has this connection been silent for too long, in either direction?
 
-Lives here: a deadline that is cheap to move, and the watch over bytes that do not leave. Does not
-live here: what follows (server).
+Lives here: a deadline that is cheap to move, the time that a body has, and the watch over bytes
+that do not leave. Does not live here: what follows (server).
 """
 
 import asyncio
 from collections.abc import Callable
+
+BODY_BYTES_PER_S = 4_096
+"""A body that arrives more slowly than this, beyond its first pause, is late."""
 
 _NEVER = float("inf")
 _CHECKS_PER_STALL = 4
@@ -23,7 +26,11 @@ class Deadline:
 
     def within(self, seconds: float) -> None:
         """From now on this long, instead of what was set before."""
-        self._due_s = self._loop.time() + seconds
+        self.at(self._loop.time() + seconds)
+
+    def at(self, due_s: float) -> None:
+        """At this time of the loop, instead of what was set before."""
+        self._due_s = due_s
         self._arm()
 
     def never(self) -> None:
@@ -55,6 +62,38 @@ class Deadline:
             return
         self._due_s = _NEVER
         self._passed()
+
+
+class BodyTime:
+    """Until when the rest of a body must come: `due_s`, which every byte moves a little.
+
+    A body begins with `idle_s` and earns a second for each BODY_BYTES_PER_S that arrive, but is
+    never more than `idle_s` ahead: one byte now and then does not keep it alive, and a fast
+    beginning does not pay for a long silence. Reading may be paused: that costs it nothing.
+    """
+
+    __slots__ = ("_idle_s", "_paused_s", "due_s")
+
+    def __init__(self, idle_s: float, now_s: float) -> None:
+        self._idle_s = idle_s
+        self._paused_s: float | None = None
+        self.due_s = now_s + idle_s
+
+    def arrived(self, size_bytes: int, now_s: float) -> None:
+        """Bytes of the body came."""
+        since_s = now_s if self._paused_s is None else self._paused_s
+        self.due_s = min(self.due_s + size_bytes / BODY_BYTES_PER_S, since_s + self._idle_s)
+
+    def pause(self, now_s: float) -> None:
+        """Nothing is read from now on; no effect while that is so already."""
+        if self._paused_s is None:
+            self._paused_s = now_s
+
+    def resume(self, now_s: float) -> None:
+        """Reading goes on; no effect unless it was paused."""
+        if self._paused_s is not None:
+            self.due_s += now_s - self._paused_s
+            self._paused_s = None
 
 
 class WriteWatch:

@@ -6,7 +6,7 @@ from typing import cast
 
 import pytest
 
-from tidegate.gateway.timers import Deadline, WriteWatch
+from tidegate.gateway.timers import BODY_BYTES_PER_S, BodyTime, Deadline, WriteWatch
 
 
 class FakeTransport:
@@ -130,3 +130,40 @@ def test_a_deadline_taken_back_does_not_pass(how: str) -> None:
             await bell.rang.wait()
 
     asyncio.run(body())
+
+
+def test_a_body_has_its_first_pause_and_then_what_its_bytes_earn() -> None:
+    time = BodyTime(30.0, now_s=100.0)
+    assert time.due_s == 130.0
+    time.arrived(4 * BODY_BYTES_PER_S, now_s=110.0)
+    assert time.due_s == 134.0
+    # One byte a second earns next to nothing.
+    for second in range(111, 134):
+        time.arrived(1, now_s=float(second))
+    assert 134.0 < time.due_s < 134.01
+
+
+def test_many_bytes_at_once_earn_no_longer_pause_than_any_others() -> None:
+    time = BodyTime(30.0, now_s=100.0)
+    time.arrived(1000 * BODY_BYTES_PER_S, now_s=110.0)
+    assert time.due_s == 140.0
+
+
+def test_a_steady_body_at_the_least_rate_may_take_as_long_as_it_needs() -> None:
+    time = BodyTime(30.0, now_s=0.0)
+    for second in range(1, 8193):
+        time.arrived(BODY_BYTES_PER_S, now_s=float(second))
+        assert time.due_s == second + 30.0
+
+
+def test_time_in_which_we_do_not_read_is_not_the_clients() -> None:
+    time = BodyTime(30.0, now_s=100.0)
+    time.pause(now_s=120.0)
+    time.pause(now_s=121.0)
+    # The rest of what was read at once still counts, but not beyond one pause.
+    time.arrived(1000 * BODY_BYTES_PER_S, now_s=121.0)
+    assert time.due_s == 150.0
+    time.resume(now_s=500.0)
+    assert time.due_s == 530.0
+    time.resume(now_s=600.0)
+    assert time.due_s == 530.0

@@ -39,7 +39,11 @@ class Caps(Section):
         default=32_768, ge=1024, le=1_048_576, description="Request head; beyond: 431."
     )
     header_timeout_s: Seconds = Field(default=10.0, description="Time for a whole request head.")
-    body_idle_s: Seconds = Field(default=30.0, description="Longest pause inside a request body.")
+    body_idle_s: Seconds = Field(
+        default=30.0,
+        description="Longest pause inside a request body; beyond its first such time, the body "
+        "must average at least 4 KiB/s.",
+    )
     llm_body_bytes: Bytes = Field(default=33_554_432, description="Chat request body; beyond: 413.")
     mcp_body_bytes: Bytes = Field(default=4_194_304, description="MCP request body; beyond: 413.")
     upstream_event_bytes: Bytes = Field(
