@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 from tidegate import errors
 from tidegate.cli import COMMANDS
 from tidegate.config import Config
+from tidegate.jsonrpc import _BY_STATUS, Code
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py from the code; change it there and run `make docs`. -->\n"
@@ -39,7 +40,73 @@ def error_page() -> str:
         ' "request_id"}}`, and `param` when one\nfield of the request is at fault. The request id is'
         " also the header `x-request-id`; `tidegate explain` takes it.\n"
         "`gateway.all_providers_failed` is 503 with Retry-After when every target was open or"
-        " cooling, 504 when the time was over.\n\n" + "\n".join(rows) + "\n"
+        " cooling, 504 when the time was over.\n\n" + "\n".join(rows) + "\n\n" + _mcp_codes()
+    )
+
+
+# When each JSON-RPC code is sent. A code of the enumeration without a line here fails the build.
+MCP_CODES = {
+    Code.PARSE_ERROR: ("400", "The body is not JSON."),
+    Code.INVALID_REQUEST: (
+        "400, 404, 405, 413, 415, 431",
+        "Not JSON-RPC, ambiguous, a batch where the revision has none, or an unknown session.",
+    ),
+    Code.METHOD_NOT_FOUND: (
+        "200; 404 for a method in 2026-07-28",
+        "A method the gateway does not know; a tool that does not exist or, by default"
+        " (`mcp.hide_denied: full`), is denied.",
+    ),
+    Code.INVALID_PARAMS: (
+        "200; 400 in 2026-07-28",
+        "A call that names nothing readable; an unknown prompt, resource or task, or, with"
+        " `hide_denied: full`, a denied one. With `mcp.errors: spec` tools as well.",
+    ),
+    Code.INTERNAL_ERROR: (
+        "200; 500 for our own",
+        "The tool server failed, whatever it said, or the gateway did.",
+    ),
+    Code.UNAUTHENTICATED: ("401", "No key, or a wrong one."),
+    Code.UNAUTHORIZED: (
+        "200",
+        "A denied call, with `mcp.errors: brief` and without `hide_denied: full`; or one of which"
+        " only these arguments are denied.",
+    ),
+    Code.HEADER_MISMATCH: ("400", "The MCP headers do not say what the body says."),
+    Code.MISSING_CAPABILITY: ("", "Never of our own; passed on from a tool server."),
+    Code.UNSUPPORTED_VERSION: ("400", "A protocol version the gateway does not speak."),
+    Code.RATE_LIMITED: ("200; 429 with `spec`", "A limit is used up; `data.retryAfterMs`."),
+    Code.EXCEEDS_LIMIT: ("200; 413 with `spec`", "More than a limit ever allows."),
+    Code.UNAVAILABLE: ("503", "No capacity, or the call cannot be accounted for or recorded."),
+    Code.FORBIDDEN: (
+        "403",
+        "A denied call with `mcp.errors: spec`, without `hide_denied: full`; a foreign Origin.",
+    ),
+    Code.BLOCKED: ("200", "A detector with the action `block` found something."),
+}
+
+
+def _gateway_errors(code: Code) -> list[str]:
+    """Our own errors that are sent as `code` on the way of a tool call."""
+    others = {
+        errors.Unauthenticated.code: Code.UNAUTHENTICATED,
+        errors.InternalError.code: Code.INTERNAL_ERROR,
+        errors.RedactionFailed.code: Code.INTERNAL_ERROR,
+    }
+    return [name for name, number in {**_BY_STATUS, **others}.items() if number == code]
+
+
+def _mcp_codes() -> str:
+    rows = ["| code | HTTP status | sent for | gateway errors |", "|---|---|---|---|"]
+    for code in Code:
+        status, meaning = MCP_CODES[code]
+        names = ", ".join(f"`{name}`" for name in _gateway_errors(code))
+        rows.append(f"| {code.value} | {status} | {meaning} | {names} |")
+    return (
+        "## MCP\n\nOn `/mcp` errors are JSON-RPC errors. `data.request_id` and `data.reason` (a code"
+        " of the table above) are there when a\ngateway error is behind it. A tool server's own"
+        " errors are passed on, masked, if their code is one of those that MCP\ndefines for what a"
+        " client did (-32600 to -32602, -32020 to -32022, -32002, -32042); all others become"
+        " -32603.\n\n" + "\n".join(rows) + "\n"
     )
 
 
