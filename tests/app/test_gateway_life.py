@@ -1,6 +1,8 @@
 """The gateway as one object: opened and closed by a server, put under another configuration."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +62,7 @@ def test_a_server_is_told_that_a_store_does_not_open_and_does_not_serve(tmp_path
         (told,) = await lifespan(gateway)
         assert told["type"] == "lifespan.startup.failed"
         assert "records.path" in told["message"]
+        assert told["message"].endswith("no/records.db: the directory does not exist")
 
     asyncio.run(body())
 
@@ -119,5 +122,25 @@ def test_a_provider_that_a_reload_took_away_is_forgotten(tmp_path: Path) -> None
         assert b'breaker_state{provider="latter"}' in shown
         assert b'breaker_state{provider="former"}' not in shown
         await gateway.close()
+
+    asyncio.run(body())
+
+
+def test_what_fails_at_the_end_does_not_keep_the_rest_from_ending(tmp_path: Path) -> None:
+    async def body() -> None:
+        gateway = create_app(configured(tmp_path))
+        await gateway.open()
+        close = gateway._transport.close
+
+        async def failing() -> None:
+            await close()
+            raise RuntimeError
+
+        gateway._transport.close = failing  # type: ignore[method-assign]
+        with pytest.raises(RuntimeError):
+            await gateway.close()
+        with closing(sqlite3.connect(tmp_path / "records.db")) as records:
+            ((ended_ms,),) = records.execute("SELECT ended_ms FROM boots").fetchall()
+        assert ended_ms is not None
 
     asyncio.run(body())

@@ -7,6 +7,7 @@ values of the floors below. Nothing here runs inside a request.
 from tidegate.config.demo_world import DemoPorts
 from tidegate.config.errors import ConfigInvalid, NotInEffect, Problem
 from tidegate.config.exposure import exposure_problems, reload_problems, serving_problems
+from tidegate.config.folders import folder_fault, store_file
 from tidegate.config.load import Overrides, find_config, load_config, load_config_text
 from tidegate.config.models import Config
 from tidegate.config.shapes import is_loopback
@@ -20,9 +21,11 @@ __all__ = [
     "Problem",
     "exposure_problems",
     "find_config",
+    "folder_fault",
     "is_loopback",
     "load_config",
     "load_config_text",
     "reload_problems",
     "serving_problems",
+    "store_file",
 ]

@@ -8,7 +8,15 @@ import logging
 from pathlib import Path as FilePath
 
 from tidegate.clock import Clock, SystemClock
-from tidegate.config import Config, ConfigInvalid, is_loopback, reload_problems, values
+from tidegate.config import (
+    Config,
+    ConfigInvalid,
+    folder_fault,
+    is_loopback,
+    reload_problems,
+    store_file,
+    values,
+)
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.admin import Admin, Readiness
@@ -98,16 +106,20 @@ class Gateway:
 
     async def open(self) -> None:
         """Open the stores and the transport; raises StoreUnavailable."""
-        stores = {
-            f"store.url {self.config.store.url}": self._ledger.open,
-            f"records.path {self.config.records.path}": self._recorder.open,
-        }
-        for place, opened in stores.items():
+        url, records = self.config.store.url, self.config.records.path
+        stores = (
+            (f"store.url {url}", store_file(url), self._ledger.open),
+            (f"records.path {records}", records, self._recorder.open),
+        )
+        for place, file, opened in stores:
             try:
                 await opened()
             except StoreUnavailable as error:
                 await self.close()
-                raise StoreUnavailable(f"{place}: {error.detail}") from error
+                fault = folder_fault(file) if file is not None else None
+                # A database says only that it cannot be opened.
+                why = f"the directory {fault.wrong}" if fault is not None else error.detail
+                raise StoreUnavailable(f"{place}: {why}") from error
         await self._transport.open()
         if self._recorder.lost:
             logger.warning("requests_lost", extra={"lost": self._recorder.lost})
@@ -228,9 +240,8 @@ def _exposure(config: Config, host: str) -> Exposure:
 
 def _ledger(config: Config, clock: Clock) -> Ledger:
     url = config.store.url
-    if url.startswith("sqlite:///"):
-        path = FilePath(url.removeprefix("sqlite:///"))
-        return SQLiteLedger(path, clock, wait_s=config.store.wait_s)
+    if (file := store_file(url)) is not None:
+        return SQLiteLedger(FilePath(file), clock, wait_s=config.store.wait_s)
     if url == "memory:":
         return MemoryLedger(clock)
     # Counting somewhere else than the operator said would give each process a limit of its own.

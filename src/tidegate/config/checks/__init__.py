@@ -5,6 +5,7 @@ configuration and writes to the findings; parts already known to be broken stay 
 """
 
 from tidegate.config.checks.effect import check_effect
+from tidegate.config.checks.folders import check_folders
 from tidegate.config.checks.names import check_names
 from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.secrets import check_secrets
@@ -22,3 +23,4 @@ def check(config: Config, findings: Findings) -> None:
     check_reach(config, findings)
     check_secrets(config, findings)
     check_effect(config, findings)
+    check_folders(config, findings)
