@@ -3,9 +3,9 @@ r"""How are values inside tool-call arguments redacted while the JSON text arriv
 Lives here: an incremental lexer for JSON text. Escapes are decoded before detection, replacement
 happens inside string values only, and what is not replaced leaves in its original spelling
 (`\/` stays `\/`). Keys, structure and numbers pass: a number is not touched even if its digits
-are a valid card, because a placeholder in its place would be no JSON. Text that turns out not to be JSON is
-redacted as plain text from the first character on that JSON does not allow. Does not live here:
-which delta belongs to which call (chat_stream).
+are a valid card, because a placeholder in its place would be no JSON. Text that turns out not
+to be JSON is redacted as plain text from the first character on that JSON does not allow. Does
+not live here: which delta belongs to which call (chat_stream).
 """
 
 import json

@@ -12,7 +12,9 @@ All functions work on folded text.
 
 import re
 
-VALUE_CHARS = "A-Za-z0-9._%+'@~\\-"
+LATIN = "\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u036f\u1e00-\u1eff"
+"""Letters of the Latin script beyond ASCII, and marks that stand above or below one."""
+VALUE_CHARS = rf"A-Za-z0-9._%+'@~\-{LATIN}"
 _SPACE = r"[ \t\n\r]"
 _HARD = rf"[^{VALUE_CHARS} \t\n\r]"
 _CUT = rf"(?:{_HARD}|(?<![0-9]){_SPACE}|{_SPACE}(?=[^0-9]))"

@@ -18,9 +18,10 @@ _FOLDED = {
 }
 _GONE = "\u200b\u200c\u200d\u00ad\u2060\ufeff"
 
+_LATIN = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u036f\u1e00-\u1eff"
 _EMAIL = re.compile(
-    r"([A-Za-z0-9_][A-Za-z0-9._%+'~\-]{0,63})(?:@|%40)"
-    r"(?![0-9]+\.[0-9]+\.)(?:[A-Za-z0-9\-]+\.)+[A-Za-z][A-Za-z0-9\-]*[A-Za-z0-9]"
+    rf"([{_LATIN}0-9_][{_LATIN}0-9._%+'~\-]{{0,63}})(?:@|%40)"
+    rf"(?![0-9]+\.[0-9]+\.)(?:[{_LATIN}0-9\-]+\.)+[{_LATIN}][{_LATIN}0-9\-]*[{_LATIN}0-9]"
 )
 _KEY = re.compile(
     r"(?<![A-Za-z0-9])(?:sk-[A-Za-z0-9]{20}[A-Za-z0-9_\-]*"

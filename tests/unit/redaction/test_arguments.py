@@ -79,10 +79,10 @@ def test_what_is_not_replaced_keeps_its_spelling(raw: str) -> None:
 
 
 def test_a_long_secret_in_arguments_is_swallowed() -> None:
-    raw = json.dumps({"t": f"a {jwt(5000)} b", "n": "\u00e9jane@example.com"})
+    raw = json.dumps({"t": f"a {jwt(5000)} b", "n": "\u4f60jane@example.com"})
     for seed in range(8):
         out, counts = run(random_pieces(raw, seeded(seed)))
-        assert json.loads(out) == {"t": f"a {SECRET} b", "n": f"\u00e9{EMAIL}"}
+        assert json.loads(out) == {"t": f"a {SECRET} b", "n": f"\u4f60{EMAIL}"}
         assert counts == {"api_key": 1, "email": 1}
 
 
