@@ -5,6 +5,7 @@ order of a request is in chat and tool_traffic, the boundary in front.
 """
 
 import logging
+from contextlib import AsyncExitStack
 from pathlib import Path as FilePath
 
 from tidegate.clock import Clock, SystemClock
@@ -126,11 +127,12 @@ class Gateway:
 
     async def close(self) -> None:
         """Settle what is owed, write what waits, close what is open."""
-        await self._tool_upstream.drain(_SETTLE_S)
-        await self._transport.close()
-        await self._charging.drain(_SETTLE_S)
-        await self._ledger.close()
-        await self._recorder.close()
+        async with AsyncExitStack() as last_first:
+            last_first.push_async_callback(self._recorder.close)
+            last_first.push_async_callback(self._ledger.close)
+            last_first.push_async_callback(self._charging.drain, _SETTLE_S)
+            last_first.push_async_callback(self._transport.close)
+            await self._tool_upstream.drain(_SETTLE_S)
 
     def cut(self) -> None:
         """The drain limit is reached: end every answer that still runs, honestly."""
