@@ -1,5 +1,6 @@
 """Start, drain, stop and reload of one process, with signals, files and sockets as they are."""
 
+import asyncio
 import logging
 import socket
 from contextlib import asynccontextmanager
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.wire.conftest import Run
+from tests.wire.listening import turn
 from tests.wire.supervised import (
     HUP,
     INT,
@@ -225,6 +227,24 @@ def test_a_change_of_the_file_is_taken_once_it_rests(run: Run, tmp_path: Path) -
             newer.write_text("demo: true\nmcp: {}\n")
             newer.rename(path)
             await until(lambda: len(service.reloaded) == 2)
+
+    run(body())
+
+
+def test_a_file_that_is_still_being_written_is_not_read(run: Run, tmp_path: Path) -> None:
+    async def body() -> None:
+        path = tmp_path / "tidegate.yaml"
+        path.write_text("{}")
+        service = FakeService()
+        async with supervised(service, watch=path) as running:
+            await running.ready()
+            written = asyncio.Event()
+            asyncio.get_running_loop().call_later(0.1, written.set)
+            while not written.is_set():  # as often as the loop turns, and it looks every 5 ms
+                path.write_text(path.read_text() + " ")
+                await turn()
+                assert service.reloaded == []
+            await until(lambda: len(service.reloaded) == 1)
 
     run(body())
 
