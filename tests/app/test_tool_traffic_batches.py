@@ -18,6 +18,9 @@ from tests.app.mcp_world import (
     value,
 )
 from tidegate.demo.mcp_backend import McpBackend
+from tidegate.gateway.charge import Charging
+from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.limits import MemoryLedger
 from tidegate.limits.ledger import Limit
 
 MODERN = "2026-07-28"
@@ -173,6 +176,25 @@ def test_a_batch_is_cut_where_its_limit_ends() -> None:
         codes = [each.get("error", {}).get("code") for each in value(answer)]
         assert codes == [None, None, -31000, -31000]
         assert len(world.sent) == 2
+
+    run(body)
+
+
+def test_a_lease_lasts_as_long_as_the_batch_that_holds_it_may() -> None:
+    seen: list[float] = []
+
+    class Leases(MemoryLedger):
+        async def reserve(self, *args: Any, lease_s: float) -> Any:
+            seen.append(lease_s)
+            return await super().reserve(*args, lease_s=lease_s)
+
+    async def body() -> None:
+        world = World(limits=[limit()], times=ToolTimes(total_s=100.0))
+        world.traffic._charging = Charging(Leases(world.clock), "test")
+        await world.post(call("get_status"))
+        # They run one after the other.
+        await world.post([ask("tools/list", id=7), *(call("get_status", id=n) for n in range(2))])
+        assert seen == [130.0, 330.0, 330.0]
 
     run(body)
 

@@ -75,7 +75,7 @@ class ToolTraffic:
         self._charging = charging
         self._accounting = accounting
         self.relay = ToolRelay(upstream)
-        self._lease_s = upstream.times.total_s + _LEASE_GRACE_S
+        self._call_s = upstream.times.total_s
         self._clock = clock
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
@@ -139,6 +139,8 @@ class ToolTraffic:
         One that does not fit is answered instead; the others of its batch go on.
         """
         charges = []
+        # The elements of a batch run one after the other, and it ends as a whole.
+        lease_s = self._call_s * sum(plan.forwards for plan in plans) + _LEASE_GRACE_S
         for number, plan in enumerate(plans):
             tool = plan.charged_tool
             if tool is None:
@@ -150,7 +152,7 @@ class ToolTraffic:
             try:
                 charges.append(
                     await stack.enter_async_context(
-                        self._charging.reserved(reservation, owed, self._lease_s)
+                        self._charging.reserved(reservation, owed, lease_s)
                     )
                 )
             except (RateLimited, RequestExceedsLimit) as error:
