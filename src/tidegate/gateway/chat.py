@@ -25,7 +25,7 @@ from tidegate.gateway.attempts import Attempts
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
-from tidegate.gateway.masking import Counts, Masking
+from tidegate.gateway.masking import Masking
 from tidegate.gateway.relay import ChatCall
 from tidegate.gateway.respond import Receive, Responder, Scope, authorization
 from tidegate.identity.keys import KeyTable
@@ -33,6 +33,7 @@ from tidegate.limits.estimate import estimate_request
 from tidegate.limits.ledger import LimitTable
 from tidegate.providers.base import Provider
 from tidegate.records.entries import Trail
+from tidegate.redaction import Counts
 from tidegate.routing.failover import Failover
 from tidegate.routing.plan import RouteTable
 from tidegate.routing.targets import Targets
@@ -134,7 +135,7 @@ class Chat:
                 data, found = await beside_the_loop(
                     len(body.raw), _masked, masking, request.document, body.raw
                 )
-                trail.counts("redact_request", masking.request, found)
+                trail.counts("redact_request", masking.request, found, unscanned=found.unscanned)
                 call = ChatCall(
                     body=data,
                     model=request.model,

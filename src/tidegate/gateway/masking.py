@@ -17,6 +17,7 @@ from tidegate.providers.base import MalformedEvent
 from tidegate.redaction import (
     BlockedContent,
     ChatStreamRedactor,
+    Counts,
     RedactionPolicy,
     UpstreamAtFault,
     redact_chat_completion,
@@ -25,7 +26,6 @@ from tidegate.redaction import (
 )
 
 Mode = Literal["off", "detect", "enforce"]
-Counts = dict[str, int]
 Body = dict[str, object]
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -75,14 +75,14 @@ class Masking:
     def mask_request(self, body: Body) -> tuple[Body, Counts]:
         """The body to send upstream, the same object if nothing changes; what was found."""
         if self.request == "off":
-            return body, {}
+            return body, Counts()
         masked, found = guarded(lambda: redact_chat_request(body, self.applied(self.request)))
         return (masked if self.request == "enforce" else body), found
 
     def mask_result(self, value: object) -> tuple[object, Counts]:
         """An MCP message from an upstream: the value that may leave, and what was found."""
         if self.tool_results == "off":
-            return value, {}
+            return value, Counts()
         masked, found = guarded(lambda: redact_tree(value, self.applied(self.tool_results)))
         return (masked if self.tool_results == "enforce" else value), found
 
@@ -124,7 +124,7 @@ class PassThrough:
     """Redaction is off: everything leaves as it came."""
 
     def __init__(self) -> None:
-        self.counts: Counts = {}
+        self.counts = Counts()
 
     def feed(self, data: bytes) -> list[bytes]:
         """The payload itself."""
@@ -221,7 +221,7 @@ class WholeAnswer:
 
     def __init__(self, masking: Masking) -> None:
         self._masking = masking
-        self.counts: Counts = {}
+        self.counts = Counts()
 
     def whole(self, body: bytes) -> bytes:
         """The document that may leave: the same bytes if nothing was found.

@@ -113,6 +113,10 @@ class Metrics:
         for kind, count in found.items():
             self._redactions.labels(self._bounded("detector", kind), direction).inc(count)
 
+    def unscanned(self, *, direction: str, amount: int) -> None:
+        """So many leaves of one text passed unread, because they are base64 data."""
+        self._unscanned.labels(direction).inc(amount)
+
     def tool_decision(self, *, server: str, decision: str, rule: str) -> None:
         """One MCP message was allowed or denied."""
         labels = (self._bounded("server", server), decision, self._bounded("rule", rule))
@@ -142,6 +146,7 @@ class Metrics:
             "limit_rejections", "Requests over a limit.", "tenant", "limit"
         )
         self._redactions = counter("redactions", "Detector matches.", "kind", "direction")
+        self._unscanned = counter("unscanned", "Base64 leaves that passed unread.", "direction")
         self._tool_decisions = counter(
             "tool_decisions", "MCP messages decided.", "server", "decision", "rule"
         )

@@ -16,6 +16,7 @@ from tidegate.errors import TidegateError, UpstreamError, envelope
 from tidegate.limits.estimate import TextMeter
 from tidegate.providers.base import Glance, MalformedEvent, Usage
 from tidegate.providers.openai import glance, glance_completion
+from tidegate.redaction import Counts
 from tidegate.routing.outcome import Outcome
 
 _DONE = b"data: [DONE]\n\n"
@@ -26,7 +27,7 @@ class StreamFilter(Protocol):
     """The redaction stage of a stream: payloads of events in, payloads that may leave out."""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Counts:
         """What was found so far, in first-seen order."""
 
     def feed(self, data: bytes) -> list[bytes]:
@@ -43,7 +44,7 @@ class AnswerFilter(Protocol):
     """The redaction stage of a whole answer."""
 
     @property
-    def counts(self) -> dict[str, int]:
+    def counts(self) -> Counts:
         """What was found."""
 
     def whole(self, body: bytes) -> bytes:
@@ -92,7 +93,7 @@ class ResponseStage(Protocol):
         """Bytes kept that a later call has to work on at once."""
 
     @property
-    def found(self) -> dict[str, int]:
+    def found(self) -> Counts:
         """How often each detector matched so far."""
 
     def feed(self, chunk: bytes) -> bytes:
@@ -155,7 +156,7 @@ class ChatStream:
         return self._decoder.held_bytes
 
     @property
-    def found(self) -> dict[str, int]:
+    def found(self) -> Counts:
         """How often each detector matched so far, in first-seen order."""
         return self._filter.counts
 
@@ -272,7 +273,7 @@ class ChatAnswer:
         self.broken: Outcome | None = None
 
     @property
-    def found(self) -> dict[str, int]:
+    def found(self) -> Counts:
         """How often each detector matched."""
         return self._filter.counts
 

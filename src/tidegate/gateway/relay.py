@@ -215,8 +215,13 @@ class Relay:
     def _note_found(self) -> None:
         mode = self._call.masking.response
         if mode != "off":
-            found = dict(self._stage.found)  # a thread that was left may still add to it
-            self._call.trail.counts("redact_response", mode, found)
+            found = self._stage.found
+            self._call.trail.counts(
+                "redact_response",
+                mode,
+                dict(found),  # a thread that was left may still add to it
+                unscanned=found.unscanned,
+            )
 
     def _headers(self) -> tuple[Header, ...]:
         return (

@@ -34,6 +34,7 @@ def tally(steps: Iterable[Step], tenant: str, metrics: Metrics) -> None:
                 metrics.tokens(tenant=tenant, kind="output", amount=_number(step, "output_tokens"))
             case stage, _ if stage in _DIRECTIONS:
                 metrics.redacted(direction=_DIRECTIONS[stage], found=step.found)
+                metrics.unscanned(direction=_DIRECTIONS[stage], amount=_number(step, "unscanned"))
             case _:
                 pass
 

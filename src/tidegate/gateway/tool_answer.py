@@ -23,6 +23,7 @@ from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY, accepts_events
 from tidegate.mcp.listing import filter_result, filter_tasks, made_private, may_hear
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
+from tidegate.redaction import Counts
 
 T = TypeVar("T")
 _COMMENT: Final = b": keep-alive\n\n"
@@ -64,7 +65,7 @@ class Shaper:
         self._turn = turn
         self.call = call
         self.opened: Session | None = None
-        self.counts: dict[str, int] = {}
+        self.counts = Counts()
         self._running = running
         self._sessions = sessions
 
@@ -137,6 +138,7 @@ class Shaper:
         masked, found = self._turn.server.masking.mask_result(value)
         for label, count in found.items():
             self.counts[label] = self.counts.get(label, 0) + count
+        self.counts.unscanned += found.unscanned
         return value if masked is value else restored(value, masked, lists=lists, uri=uri)
 
     def _remember(self, result: object) -> None:

@@ -326,7 +326,7 @@ def _mask_arguments(turn: Turn, plan: Plan) -> None:
     policy = turn.server.masking.policy
     applied = policy if mode == "enforce" else policy.observing()
     masked, found = guarded(redact_tree, arguments, applied)
-    turn.trail.counts("redact_arguments", mode, found)
+    turn.trail.counts("redact_arguments", mode, found, unscanned=found.unscanned)
     if mode == "enforce" and masked is not arguments:
         params = {**(call.params or {}), "arguments": masked}
         plan.headers = with_arguments(turn.headers, dict(_changes(arguments, masked)))

@@ -72,7 +72,8 @@ class ToolRelay:
                 raise
             finally:
                 mode = turn.server.masking.tool_results
-                turn.trail.counts("redact_result", mode, shaper.counts)
+                found = shaper.counts
+                turn.trail.counts("redact_result", mode, found, unscanned=found.unscanned)
 
     async def end_session(self, turn: Turn) -> None:
         """Pass a DELETE on; our session ends when the upstream's has."""

@@ -154,11 +154,6 @@ class WholeFields:
         self._leaves = LeafRedactor(policy, counts)
         self.arguments_policy = arguments_policy(policy, tool_arguments)
 
-    @property
-    def unscanned(self) -> int:
-        """Leaves that passed unread because they are base64 data."""
-        return self._leaves.unscanned
-
     def visit(self, text: str, path: Path, holder: Holder) -> str:
         """For `rewrite`. Raises BlockedContent."""
         if is_structural(path, text):
@@ -180,7 +175,7 @@ def redact_chat_request(
     tool definitions, metadata, user, and any field this gateway does not know. Base64 data
     passes. Raises BlockedContent.
     """
-    counts: Counts = {}
+    counts = Counts()
     new = rewrite(body, WholeFields(policy, counts).visit)
     return (new if isinstance(new, dict) else body), counts
 
@@ -197,7 +192,7 @@ def redact_chat_completion(
     The text of each field equals what a stream of it would show. Raises BlockedContent, also for
     log probabilities when they are to be refused.
     """
-    counts: Counts = {}
+    counts = Counts()
     choices = body.get("choices")
     if isinstance(choices, list):
         bare = [

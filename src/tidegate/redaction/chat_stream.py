@@ -21,14 +21,13 @@ from tidegate.redaction.chat_fields import (
     without_logprobs,
 )
 from tidegate.redaction.leaves import Holder, Path, rewrite
-from tidegate.redaction.spans import UpstreamAtFault
+from tidegate.redaction.spans import Counts, UpstreamAtFault
 from tidegate.redaction.splice import dump, load, rewritten
 from tidegate.redaction.template import Template
 
 if TYPE_CHECKING:
     from tidegate.redaction.arguments import ArgumentsRedactor
     from tidegate.redaction.policy import RedactionPolicy
-    from tidegate.redaction.spans import Counts
     from tidegate.redaction.stream import Redactor
 
 _TEMPLATES = 8
@@ -51,17 +50,12 @@ class ChatStreamRedactor:
         logprobs: Logprobs = "drop",
         tool_arguments: ToolArguments = True,
     ) -> None:
-        self.counts: Counts = {}
+        self.counts = Counts()
         self._logprobs: Logprobs = logprobs
         self._fields = WholeFields(policy, self.counts, tool_arguments=tool_arguments)
         self._channels = Channels(policy, self._fields.arguments_policy, self.counts)
         self._envelope: dict[str, object] = {}
         self._templates: list[Template] = []  # the last used one first
-
-    @property
-    def unscanned(self) -> int:
-        """Leaves that passed unread because they are base64 data."""
-        return self._fields.unscanned
 
     @property
     def pending(self) -> int:

@@ -85,22 +85,21 @@ def _rewrite_list(value: list[object], visit: Visit, path: Path) -> object:
 
 
 class LeafRedactor:
-    """Redacts whole strings under one policy; `counts` is shared, `unscanned` counts base64."""
+    """Redacts whole strings under one policy; `counts` is shared by all of a document."""
 
     def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
         self._policy = policy
         self._program = policy.program
         self._counts = counts
-        self.unscanned = 0
 
     def visit(self, text: str, path: Path, holder: Holder) -> str:
         """For `rewrite`: the redacted text of one leaf. Raises BlockedContent."""
         key = path[-1] if path and isinstance(path[-1], str) else ""
         if text.startswith("data:") and _place(path) in _URL_KEYS and _DATA_URL.fullmatch(text):
-            self.unscanned += 1
+            self._counts.unscanned += 1
             return text
         if key in _BASE64_KEYS and self._is_base64(text, key, holder):
-            self.unscanned += 1
+            self._counts.unscanned += 1
             return text
         return self.text(text, key)
 
@@ -136,7 +135,7 @@ def redact_tree(value: object, policy: "RedactionPolicy") -> tuple[object, Count
     as they are; so does base64 data. Raises BlockedContent, and ValueError for a tree that is
     too deep.
     """
-    counts: Counts = {}
+    counts = Counts()
     leaves = LeafRedactor(policy, counts)
 
     def visit(text: str, path: Path, holder: Holder) -> str:

@@ -9,7 +9,16 @@ from dataclasses import dataclass
 from typing import Literal
 
 Action = Literal["mask", "block", "report"]
-Counts = dict[str, int]
+
+
+class Counts(dict[str, int]):
+    """How often each label was found, in first-seen order.
+
+    `unscanned` counts the leaves that passed unread because they are base64 data: never in
+    silence.
+    """
+
+    unscanned: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Redactor:
         keep_spans: bool = True,
         lead: str = "",
     ) -> None:
-        self.counts: Counts = {} if counts is None else counts
+        self.counts = Counts() if counts is None else counts
         self._program = policy.program
         self._actions = self._program.actions
         self._held = HeldText(lead)
@@ -340,7 +340,7 @@ class RedactorSet:
     """One redactor for each key, all under one policy, with shared counts."""
 
     def __init__(self, policy: "RedactionPolicy") -> None:
-        self.counts: Counts = {}
+        self.counts = Counts()
         self._policy = policy
         self._redactors: dict[Hashable, Redactor] = {}
 

@@ -6,6 +6,7 @@ import pytest
 
 from tidegate.errors import Overloaded, RedactionFailed, UpstreamInterrupted
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream
+from tidegate.redaction import Counts
 from tidegate.routing.outcome import Outcome
 
 
@@ -13,7 +14,7 @@ class Recording:
     """A filter that changes nothing and remembers what it was asked."""
 
     def __init__(self) -> None:
-        self.counts = {"email": 1, "ssn": 2}
+        self.counts = Counts(email=1, ssn=2)
         self.parts: list[bytes] = []
 
     def feed(self, data: bytes) -> list[bytes]:

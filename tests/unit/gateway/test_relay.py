@@ -17,7 +17,7 @@ from tidegate.limits.ledger import Need
 from tidegate.policy import Principal
 from tidegate.providers.base import Usage
 from tidegate.records.entries import Trail
-from tidegate.redaction import RedactionPolicy
+from tidegate.redaction import Counts, RedactionPolicy
 from tidegate.routing import Failover, Outcome, Targets, Try
 from tidegate.routing.plan import Deadlines, Route, Target
 from tidegate.testing.clock import ManualClock
@@ -56,7 +56,7 @@ class Scene:
         self.complete = False
         self.held_bytes = 0
         self.broken: Outcome | None = None
-        self.found = {"email": 1}
+        self.found = Counts(email=1)
         self.charge = Charge()
         self.trail = Trail.begin("chat", "r1", Principal("a", "a", (), "k"), "rev")
         route = Route("default", (Target("primary"),), deadlines=TIMES)

@@ -20,7 +20,7 @@ def test_every_step_that_has_a_counter_is_counted() -> None:
     made.step("limits", "deny", limit="tpm", cap=5, requested=9)
     made.step("limits", "settle", input_tokens=12, output_tokens=31)
     for stage in ("request", "response", "arguments", "result"):
-        made.counts(f"redact_{stage}", "enforce", {"email": 2})
+        made.counts(f"redact_{stage}", "enforce", {"email": 2}, unscanned=3)
     tally(made.steps, "acme", metrics)
     numbers = scraped(metrics)
     expected = {
@@ -34,6 +34,7 @@ def test_every_step_that_has_a_counter_is_counted() -> None:
         sample("redactions_total", kind="email", direction="response"): 2,
         sample("redactions_total", kind="email", direction="tool_arguments"): 2,
         sample("redactions_total", kind="email", direction="tool_results"): 2,
+        sample("unscanned_total", direction="tool_results"): 3,
     }
     assert {key: numbers.get(key) for key in expected} == expected
 

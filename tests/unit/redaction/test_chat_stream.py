@@ -223,7 +223,7 @@ def test_an_image_of_three_megabytes_passes_untouched() -> None:
     event = chunk({"images": [{"type": "image_url", "image_url": {"url": image}}]})
     redactor = ChatStreamRedactor(POLICY)
     assert redactor.feed(event)[0] is event
-    assert redactor.unscanned == 1
+    assert redactor.counts.unscanned == 1
     client, _ = run([event, content("done"), finish()])
     assert client.texts == {0: "done"}
 
