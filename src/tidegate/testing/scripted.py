@@ -66,9 +66,10 @@ class UpstreamExchange:
 
     async def send(self, data: bytes) -> None:
         """Write, and wait until the socket has taken most of it; ConnectionError when gone."""
-        if self.gone.is_set():
+        if self.gone.is_set() or self._link.transport.is_closing():
             raise ConnectionResetError
         self._link.transport.write(data)
+        await _turn()
         await self._link.writable.wait()
 
     def unsent_bytes(self) -> int:
@@ -204,6 +205,14 @@ class ScriptedUpstream:
     def _forget(self, task: asyncio.Task[None]) -> None:
         if task.cancelled() or task.exception() is None:
             self._tasks.discard(task)
+
+
+async def _turn() -> None:
+    """Let the loop run once: a script that only sends would never hear that its peer has left."""
+    loop = asyncio.get_running_loop()
+    turn: asyncio.Future[None] = loop.create_future()
+    loop.call_soon(turn.set_result, None)
+    await turn
 
 
 async def _run(script: Script, exchange: UpstreamExchange) -> None:
