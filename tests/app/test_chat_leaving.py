@@ -256,3 +256,25 @@ def test_the_upstreams_socket_is_closed_at_once(how: str) -> None:
             await world.assert_clean(ends=1)
 
     run(body())
+
+
+@pytest.mark.parametrize("begun", [True, False])
+def test_our_own_cut_at_the_drain_limit_is_no_fault_of_the_target(*, begun: bool) -> None:
+    async def body() -> None:
+        script = streams(ROLE, HEL, hangs=True) if begun else silent
+        world = ChatWorld(primary=script)
+        async with world.exchange(stream=True) as exchange:
+            if begun:
+                await exchange.chunk()
+            else:
+                await world.providers.until(1)
+            world.inboxes.cut()
+            await exchange.read()
+        code = "gateway.upstream_interrupted" if begun else "gateway.overloaded"
+        assert world.records.outcomes == [code]
+        attempt = next(s for s in world.records.steps if s.stage == "attempt")
+        assert attempt.verdict == "cancelled"
+        assert world.state() is State.CLOSED
+        await world.assert_clean(ends=1)
+
+    run(body())

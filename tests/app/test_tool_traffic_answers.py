@@ -263,6 +263,7 @@ def test_whatever_fails_behind_us_is_one_generic_error(failure: str, hide: str) 
         assert generic(answer)
         assert LEAK not in answer.body
         assert LEAK not in str(answer.headers).encode()
+        assert world.records.ends[0].snapshot().outcome == "gateway.upstream_failed"
 
     run(body)
 

@@ -37,6 +37,8 @@ OUTCOME_OF: Mapping[Failure, Outcome] = {
     Failure.MALFORMED: Outcome.MALFORMED,
     Failure.TOO_LARGE: Outcome.MALFORMED,
     Failure.TIMEOUT: Outcome.TIMEOUT,
+    # Our own cut is no fault of the target.
+    Failure.DRAINING: Outcome.CANCELLED,
 }
 
 

@@ -91,6 +91,8 @@ class Shaper:
             return Answer.of(unknown(self.call.id, subject, errors=errors, modern=modern))
         cleaned = clean(reply, request_id)
         message = cleaned.message
+        if cleaned is not reply and _is_internal(message):
+            raise ServerFailed("internal_error")
         member = "result" if "result" in message else "error"
         value = message[member]
         if member == "result":
@@ -249,6 +251,11 @@ class Collected:
     async def waiting_for(self, awaitable: Awaitable[T]) -> T:
         """The result of `awaitable`."""
         return await awaitable
+
+
+def _is_internal(message: Tree) -> bool:
+    error = message.get("error")
+    return isinstance(error, dict) and error.get("code") == Code.INTERNAL_ERROR
 
 
 __all__ = ["Answer", "ClientSide", "Collected", "Shaper"]

@@ -20,6 +20,7 @@ from tidegate.jsonrpc import Id, Notification, Request, Tree, error_of
 from tidegate.mcp.answers import Incoming, Reply, generic, sort
 from tidegate.mcp.http_upstream import Outgoing, ending, outgoing
 from tidegate.mcp.sessions import RunningCall, RunningCalls, Sessions
+from tidegate.transport.upstream import Failure
 
 logger = logging.getLogger(__name__)
 
@@ -208,7 +209,7 @@ class ToolRelay:
 def _note_failed(turn: Turn, failed: ServerFailed, status: int) -> None:
     """The server did not answer, or not with MCP: in the record and in the log."""
     turn.trail.step("upstream", "failed", reason=failed.reason, status=status)
-    if failed.reason != "session_ended":
+    if failed.reason not in ("session_ended", Failure.DRAINING):
         logger.warning(
             "tool_server_failed",
             extra={

@@ -231,7 +231,8 @@ def _usage(value: object) -> Usage | None:
     total = max(stated, prompt + completion)
     if not total:
         return None
-    return Usage(prompt if prompt or stated else None, total - prompt, total)
+    covered = prompt or stated > completion
+    return Usage(prompt if covered else None, total - prompt, total)
 
 
 def _count(value: object) -> int:

@@ -264,14 +264,14 @@ class Inboxes:
         inbox = Inbox(self._clock, closed=self._open.discard)
         self._open.add(inbox)
         if self.is_cut:
-            inbox.fail(Failure.RESET)
+            inbox.fail(Failure.DRAINING)
         return inbox
 
     def cut(self) -> None:
         """End every open attempt as if its upstream broke; what arrived is still delivered."""
         self.is_cut = True
         for inbox in tuple(self._open):
-            inbox.fail(Failure.RESET)
+            inbox.fail(Failure.DRAINING)
 
     def __len__(self) -> int:
         return len(self._open)

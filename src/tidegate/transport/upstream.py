@@ -25,6 +25,8 @@ class Failure(StrEnum):
     """A response head beyond the bound."""
     TIMEOUT = "timeout"
     """The deadline that was armed passed (set by the inbox, never by a transport)."""
+    DRAINING = "draining"
+    """We are leaving and cut it ourselves (set by the inboxes, never by a transport)."""
 
 
 @dataclass(frozen=True, slots=True)

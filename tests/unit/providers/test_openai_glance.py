@@ -176,6 +176,8 @@ def test_what_is_no_object_of_the_dialect_is_malformed(data: bytes) -> None:
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 9}, Usage(3, 6, 9)),
         ({"total_tokens": 9}, Usage(0, 9, 9)),
         ({"completion_tokens": 5}, Usage(None, 5, 5)),
+        ({"completion_tokens": 5, "total_tokens": 5}, Usage(None, 5, 5)),
+        ({"prompt_tokens": 0, "completion_tokens": 5, "total_tokens": 5}, Usage(None, 5, 5)),
         ({"prompt_tokens": "5", "completion_tokens": 5}, Usage(None, 5, 5)),
         ({"completion_tokens": 5, "total_tokens": 12}, Usage(7, 5, 12)),
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 1}, Usage(3, 4, 7)),
