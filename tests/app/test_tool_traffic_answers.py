@@ -1,61 +1,26 @@
 """Does an answer reach its client whole and filtered, or as one honest error?"""
 
-import asyncio
 import json
 from typing import Any
 
 import pytest
 
+from tests.app.mcp_answers import (
+    ADMIN,
+    BOTH,
+    META,
+    NOTE,
+    STATUS,
+    STREAM,
+    answering,
+    generic,
+    modern,
+    result,
+    run,
+)
 from tests.app.mcp_world import Asked, World, ask, call, events, value
 from tidegate import sse
-from tidegate.gateway.masking import Masking
-from tidegate.redaction import RedactionPolicy
 from tidegate.transport.upstream import Failure
-
-MODERN = "2026-07-28"
-META = {
-    "io.modelcontextprotocol/protocolVersion": MODERN,
-    "io.modelcontextprotocol/clientCapabilities": {},
-}
-BOTH = "application/json, text/event-stream"
-STREAM = "text/event-stream"
-ADMIN = {"name": "admin_reset_key", "inputSchema": {"type": "object"}}
-STATUS = {"name": "get_status", "inputSchema": {"type": "object"}}
-NOTE = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "x"}}
-ENFORCE = Masking(RedactionPolicy.preset(), tool_arguments="off", tool_results="enforce")
-
-
-def run(body: Any) -> None:
-    asyncio.run(body())
-
-
-def modern(method: str, **headers: str) -> dict[str, str]:
-    return {"mcp_protocol_version": MODERN, "mcp_method": method, **headers}
-
-
-def result(result: object, id: object = 1) -> Any:  # noqa: A002
-    return {"jsonrpc": "2.0", "id": id, "result": result}
-
-
-def generic(answer: Any) -> bool:
-    """Whether an answer is the one error for everything behind us."""
-    return value(answer)["error"] == {
-        "code": -32603,
-        "message": "The MCP server behind the gateway failed.",
-        "data": {"request_id": "request1"},
-    }
-
-
-def answering(*parts: bytes, content_type: str = "application/json", status: int = 200) -> Any:
-    async def script(asked: Asked) -> None:
-        asked.head(status, content_type)
-        for part in parts:
-            asked.body(part)
-            await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
-        asked.end()
-
-    return script
-
 
 # What is a list allowed to show?
 
