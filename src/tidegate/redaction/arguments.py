@@ -12,11 +12,9 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from tidegate.redaction.spans import Counts
-from tidegate.redaction.stream import Piece, Redactor
-
 if TYPE_CHECKING:
-    from tidegate.redaction.policy import RedactionPolicy
+    from tidegate.redaction.stream import Piece
+    from tidegate.redaction.treatment import Text, Treatment
 
 _MAX_DEPTH = 256
 _LITERAL_MAX = 64
@@ -50,9 +48,8 @@ class ArgumentsRedactor:
     Holds what the redactor of the current string holds, one escape, or one number.
     """
 
-    def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
-        self._policy = policy
-        self._counts = counts
+    def __init__(self, treatment: "Treatment") -> None:
+        self._treatment = treatment
         self._begin()
 
     def _begin(self) -> None:
@@ -61,10 +58,10 @@ class ArgumentsRedactor:
         self._key_next = False
         self._in_key = False
         self._key = ""  # the last key, or what of it is here
-        self._value: Redactor | None = None  # open while inside a string value
+        self._value: Text | None = None  # open while inside a string value
         self._flying: list[str] = []  # the spelling of each character that `_value` holds
         self._rest = ""  # an unfinished escape or literal
-        self._plain: Redactor | None = None
+        self._plain: Text | None = None
 
     @property
     def pending(self) -> int:
@@ -99,7 +96,7 @@ class ArgumentsRedactor:
                 out += self._spelled(self._value.feed_pieces(self._rest), list(self._rest))
             out += self._spelled(self._value.flush_pieces(), [])
         elif self._plain is not None or self._rest:
-            plain = self._plain or Redactor(self._policy, counts=self._counts, keep_spans=False)
+            plain = self._plain or self._treatment.text()
             out.append(plain.feed(self._rest) + plain.flush())
         self._begin()
         return "".join(out)
@@ -138,9 +135,9 @@ class ArgumentsRedactor:
             self._in_key, self._key = True, ""
             return
         lead = ""
-        if self._stack[-1:] == ["{"] and self._policy.program.secret_key(self._key):
+        if self._stack[-1:] == ["{"] and self._treatment.policy.program.secret_key(self._key):
             lead = f"{self._key}:"
-        self._value = Redactor(self._policy, counts=self._counts, keep_spans=False, lead=lead)
+        self._value = self._treatment.text(lead=lead)
 
     def _literal(self, text: str, place: int, out: list[str]) -> int:
         """A number or a word; anything else means that this is not JSON."""
@@ -152,7 +149,7 @@ class ArgumentsRedactor:
         if _VALID.fullmatch(text, place, stop) and stop - place <= _LITERAL_MAX:
             out.append(text[place:stop])
             return stop
-        self._plain = Redactor(self._policy, counts=self._counts, keep_spans=False)
+        self._plain = self._treatment.text()
         return place
 
     def _key_part(self, text: str, place: int, out: list[str]) -> int:
@@ -172,7 +169,7 @@ class ArgumentsRedactor:
         out.append(text[place:stop])
         return stop
 
-    def _string(self, value: Redactor, text: str, place: int, out: list[str]) -> int:
+    def _string(self, value: "Text", text: str, place: int, out: list[str]) -> int:
         """Inside a string value: decode up to its end, or to the end of `text`."""
         decoded: list[str] = []
         spelled: list[str] = []
@@ -224,7 +221,7 @@ class ArgumentsRedactor:
             return chr(int(body[1:], 16)), found.end()
         return _SHORT_ESCAPES.get(body, body), found.end()
 
-    def _spelled(self, pieces: list[Piece], spelled: list[str]) -> list[str]:
+    def _spelled(self, pieces: "list[Piece]", spelled: list[str]) -> list[str]:
         """What leaves, each kept character in the spelling in which it came."""
         flying = self._flying
         flying += spelled

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from tidegate.redaction.arguments import ArgumentsRedactor
 from tidegate.redaction.leaves import Path
-from tidegate.redaction.spans import Counts, TooManyChannels, UpstreamAtFault
-from tidegate.redaction.stream import Redactor
+from tidegate.redaction.spans import TooManyChannels, UpstreamAtFault
 
 if TYPE_CHECKING:
-    from tidegate.redaction.policy import RedactionPolicy
+    from tidegate.redaction.treatment import Text, Treatment
 
 MAX_CHANNELS = 64
 _MAX_CALLS = 4096
@@ -31,7 +30,7 @@ class Channel:
     """One open text of one choice."""
 
     choice: int
-    text: Redactor | ArgumentsRedactor
+    text: "Text | ArgumentsRedactor"
     shape: Shape
 
     def tail(self) -> Delta:
@@ -67,12 +66,8 @@ def shape_of(choice: Delta, path: Path) -> Shape:
 class Channels:
     """The open texts of one response; at most MAX_CHANNELS, beyond that TooManyChannels."""
 
-    def __init__(
-        self, policy: "RedactionPolicy", arguments: "RedactionPolicy | None", counts: Counts
-    ) -> None:
-        self._policy = policy
-        self._arguments = arguments
-        self._counts = counts
+    def __init__(self, treatment: "Treatment") -> None:
+        self._treatment = treatment
         self._open: dict[tuple[Hashable, ...], Channel] = {}
         self._call_ids: dict[tuple[Hashable, Hashable], str] = {}
         self._last_call: dict[Hashable, Hashable] = {}
@@ -84,12 +79,12 @@ class Channels:
         """Characters held over all texts."""
         return sum(channel.text.pending for channel in self._open.values())
 
-    def text(self, choice: int, path: Path, holder: Delta) -> Redactor:
-        """The redactor of the text at `path` of `holder`, which is the choice as it came."""
+    def text(self, choice: int, path: Path, holder: Delta) -> "Text":
+        """The way of the text at `path` of `holder`, which is the choice as it came."""
         key = (choice, *path)
         channel = self._open.get(key)
-        if channel is None or not isinstance(channel.text, Redactor):
-            text = Redactor(self._policy, counts=self._counts, keep_spans=False)
+        if channel is None or isinstance(channel.text, ArgumentsRedactor):
+            text = self._treatment.text()
             self._add(key, Channel(choice, text, shape_of(holder, path)))
             return text
         return channel.text
@@ -98,12 +93,13 @@ class Channels:
         self, choice: int, slot: Hashable, path: Path, holder: Delta
     ) -> ArgumentsRedactor | None:
         """The lexer of the call in `slot`; None if arguments pass unread."""
-        if self._arguments is None:
+        treatment = self._treatment.for_arguments
+        if treatment is None:
             return None
         key = (choice, path[0], "arguments", slot)
         channel = self._open.get(key)
         if channel is None or not isinstance(channel.text, ArgumentsRedactor):
-            text = ArgumentsRedactor(self._arguments, self._counts)
+            text = ArgumentsRedactor(treatment)
             self._add(key, Channel(choice, text, shape_of(holder, path)))
             return text
         return channel.text

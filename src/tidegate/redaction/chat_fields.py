@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING, Literal
 from tidegate.redaction.arguments import ArgumentsRedactor
 from tidegate.redaction.leaves import Holder, LeafRedactor, Path, rewrite
 from tidegate.redaction.spans import BlockedContent, Counts
+from tidegate.redaction.treatment import ToolArguments, Treatment
 
 if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
 Logprobs = Literal["drop", "refuse"]
-ToolArguments = bool | Literal["detect"]
-"""True: redacted; "detect": findings are counted, the text stays; False: passed unread."""
 
 STRUCTURAL = frozenset(
     {
@@ -135,24 +134,12 @@ def is_streamed(path: Path) -> bool:
     return path[-1] in STREAMED_TEXT and path[0] in STREAMED_ROOTS
 
 
-def arguments_policy(
-    policy: "RedactionPolicy", tool_arguments: ToolArguments
-) -> "RedactionPolicy | None":
-    """The policy for tool-call arguments; None if they pass unread."""
-    if tool_arguments == "detect":
-        return policy.observing()
-    return policy if tool_arguments else None
-
-
 class WholeFields:
     """Redacts the leaves of a chat tree in which every field is complete."""
 
-    def __init__(
-        self, policy: "RedactionPolicy", counts: Counts, *, tool_arguments: ToolArguments = True
-    ) -> None:
-        self._counts = counts
-        self._leaves = LeafRedactor(policy, counts)
-        self.arguments_policy = arguments_policy(policy, tool_arguments)
+    def __init__(self, treatment: Treatment) -> None:
+        self._treatment = treatment
+        self._leaves = LeafRedactor(treatment)
 
     def visit(self, text: str, path: Path, holder: Holder) -> str:
         """For `rewrite`. Raises BlockedContent."""
@@ -160,14 +147,15 @@ class WholeFields:
             return text
         if not is_arguments(path):
             return self._leaves.visit(text, path, holder)
-        if self.arguments_policy is None:
+        treatment = self._treatment.for_arguments
+        if treatment is None:
             return text
-        redactor = ArgumentsRedactor(self.arguments_policy, self._counts)
+        redactor = ArgumentsRedactor(treatment)
         return redactor.feed(text) + redactor.flush()
 
 
 def redact_chat_request(
-    body: dict[str, object], policy: "RedactionPolicy"
+    body: dict[str, object], policy: "RedactionPolicy | Treatment"
 ) -> tuple[dict[str, object], Counts]:
     """A request with every text in it redacted; the same object when nothing changed.
 
@@ -175,14 +163,14 @@ def redact_chat_request(
     tool definitions, metadata, user, and any field this gateway does not know. Base64 data
     passes. Raises BlockedContent.
     """
-    counts = Counts()
-    new = rewrite(body, WholeFields(policy, counts).visit)
-    return (new if isinstance(new, dict) else body), counts
+    treatment = Treatment.of(policy)
+    new = rewrite(body, WholeFields(treatment).visit)
+    return (new if isinstance(new, dict) else body), treatment.counts
 
 
 def redact_chat_completion(
     body: dict[str, object],
-    policy: "RedactionPolicy",
+    policy: "RedactionPolicy | Treatment",
     *,
     logprobs: Logprobs = "drop",
     tool_arguments: ToolArguments = True,
@@ -192,7 +180,7 @@ def redact_chat_completion(
     The text of each field equals what a stream of it would show. Raises BlockedContent, also for
     log probabilities when they are to be refused.
     """
-    counts = Counts()
+    treatment = Treatment.of(policy, tool_arguments=tool_arguments)
     choices = body.get("choices")
     if isinstance(choices, list):
         bare = [
@@ -201,8 +189,8 @@ def redact_chat_completion(
         ]
         if any(new is not old for new, old in zip(bare, choices, strict=True)):
             body = {**body, "choices": bare}
-    new = rewrite(body, WholeFields(policy, counts, tool_arguments=tool_arguments).visit)
-    return (new if isinstance(new, dict) else body), counts
+    new = rewrite(body, WholeFields(treatment).visit)
+    return (new if isinstance(new, dict) else body), treatment.counts
 
 
 def without_logprobs(choice: dict[str, object], mode: Logprobs) -> dict[str, object]:

@@ -13,7 +13,6 @@ from tidegate.redaction.channels import Channels, Delta
 from tidegate.redaction.chat_fields import (
     FINISH_REASONS,
     Logprobs,
-    ToolArguments,
     WholeFields,
     is_arguments,
     is_streamed,
@@ -21,14 +20,15 @@ from tidegate.redaction.chat_fields import (
     without_logprobs,
 )
 from tidegate.redaction.leaves import Holder, Path, rewrite
-from tidegate.redaction.spans import Counts, UpstreamAtFault
+from tidegate.redaction.spans import UpstreamAtFault
 from tidegate.redaction.splice import dump, load, rewritten
 from tidegate.redaction.template import Template
+from tidegate.redaction.treatment import ToolArguments, Treatment
 
 if TYPE_CHECKING:
     from tidegate.redaction.arguments import ArgumentsRedactor
     from tidegate.redaction.policy import RedactionPolicy
-    from tidegate.redaction.stream import Redactor
+    from tidegate.redaction.treatment import Text
 
 _TEMPLATES = 8
 _ROOTS = ("delta", "message", "text")
@@ -45,15 +45,16 @@ class ChatStreamRedactor:
 
     def __init__(
         self,
-        policy: "RedactionPolicy",
+        policy: "RedactionPolicy | Treatment",
         *,
         logprobs: Logprobs = "drop",
         tool_arguments: ToolArguments = True,
     ) -> None:
-        self.counts = Counts()
+        treatment = Treatment.of(policy, tool_arguments=tool_arguments)
+        self.counts = treatment.counts
         self._logprobs: Logprobs = logprobs
-        self._fields = WholeFields(policy, self.counts, tool_arguments=tool_arguments)
-        self._channels = Channels(policy, self._fields.arguments_policy, self.counts)
+        self._fields = WholeFields(treatment)
+        self._channels = Channels(treatment)
         self._envelope: dict[str, object] = {}
         self._templates: list[Template] = []  # the last used one first
 
@@ -176,7 +177,7 @@ class _Event:
         slots = self._slots(choice, root, value)
 
         def visit(text: str, path: Path, holder: Holder) -> str:
-            channel: Redactor | ArgumentsRedactor | None = None
+            channel: Text | ArgumentsRedactor | None = None
             if is_structural(path, text):
                 return text
             arguments = is_arguments(path)

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from tidegate.redaction.spans import Counts
-from tidegate.redaction.stream import Redactor
+from tidegate.redaction.treatment import Treatment
 
 if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
@@ -85,31 +85,21 @@ def _rewrite_list(value: list[object], visit: Visit, path: Path) -> object:
 
 
 class LeafRedactor:
-    """Redacts whole strings under one policy; `counts` is shared by all of a document."""
+    """Treats whole strings."""
 
-    def __init__(self, policy: "RedactionPolicy", counts: Counts) -> None:
-        self._policy = policy
-        self._program = policy.program
-        self._counts = counts
+    def __init__(self, treatment: Treatment) -> None:
+        self._treatment = treatment
 
     def visit(self, text: str, path: Path, holder: Holder) -> str:
         """For `rewrite`: the redacted text of one leaf. Raises BlockedContent."""
         key = path[-1] if path and isinstance(path[-1], str) else ""
         if text.startswith("data:") and _place(path) in _URL_KEYS and _DATA_URL.fullmatch(text):
-            self._counts.unscanned += 1
+            self._treatment.counts.unscanned += 1
             return text
         if key in _BASE64_KEYS and self._is_base64(text, key, holder):
-            self._counts.unscanned += 1
+            self._treatment.counts.unscanned += 1
             return text
-        return self.text(text, key)
-
-    def text(self, text: str, key: str = "") -> str:
-        """`text` redacted as the whole value of the field `key`. Raises BlockedContent."""
-        lead = f"{key}:" if key and self._program.secret_key(key) else ""
-        if not lead and self._program.clean(text):
-            return text
-        redactor = Redactor(self._policy, counts=self._counts, keep_spans=False, lead=lead)
-        return redactor.feed(text) + redactor.flush()
+        return self._treatment.whole(text, key)
 
     @staticmethod
     def _is_base64(text: str, key: str, holder: Holder) -> bool:
@@ -128,19 +118,19 @@ def _place(path: Path) -> str:
 _PLACE_NAMES = frozenset({"nextCursor", "progressToken"})
 
 
-def redact_tree(value: object, policy: "RedactionPolicy") -> tuple[object, Counts]:
+def redact_tree(value: object, policy: "RedactionPolicy | Treatment") -> tuple[object, Counts]:
     """Every string leaf of a JSON tree redacted; the same object when nothing changed.
 
     An `id` at the top and the place names of MCP pass, because the client sends or compares them
     as they are; so does base64 data. Raises BlockedContent, and ValueError for a tree that is
     too deep.
     """
-    counts = Counts()
-    leaves = LeafRedactor(policy, counts)
+    treatment = Treatment.of(policy)
+    leaves = LeafRedactor(treatment)
 
     def visit(text: str, path: Path, holder: Holder) -> str:
         if path == ("id",) or (path and path[-1] in _PLACE_NAMES):
             return text
         return leaves.visit(text, path, holder)
 
-    return rewrite(value, visit), counts
+    return rewrite(value, visit), treatment.counts

@@ -7,6 +7,7 @@ from tests.unit.redaction.samples import EMAIL, SECRET, SSN, jwt, key
 from tidegate.redaction import RedactionPolicy
 from tidegate.redaction.arguments import ArgumentsRedactor, quoted
 from tidegate.redaction.spans import Counts
+from tidegate.redaction.treatment import Treatment
 from tidegate.testing.splits import every_split
 
 POLICY = RedactionPolicy.preset("default")
@@ -57,8 +58,8 @@ DOCUMENTS: list[tuple[str, object]] = [
 
 
 def run(pieces: list[str]) -> tuple[str, Counts]:
-    counts: Counts = {}
-    redactor = ArgumentsRedactor(POLICY, counts)
+    counts = Counts()
+    redactor = ArgumentsRedactor(Treatment(POLICY, counts=counts))
     return "".join(redactor.feed(piece) for piece in pieces) + redactor.flush(), counts
 
 
@@ -74,7 +75,7 @@ def test_every_cut_of_an_argument_document_reads_the_same(raw: str, value: objec
 def test_what_is_not_replaced_keeps_its_spelling(raw: str) -> None:
     off = RedactionPolicy({})
     for pieces in every_split(raw, three_way_max=16):
-        redactor = ArgumentsRedactor(off, {})
+        redactor = ArgumentsRedactor(Treatment(off))
         assert "".join(redactor.feed(piece) for piece in pieces) + redactor.flush() == raw
 
 
@@ -120,7 +121,7 @@ def test_depth_is_bounded() -> None:
 
 
 def test_completeness_and_held_text_are_told() -> None:
-    redactor = ArgumentsRedactor(POLICY, {})
+    redactor = ArgumentsRedactor(Treatment(POLICY))
     redactor.feed('{"a":"jane@exa')
     assert (redactor.complete, redactor.pending) == (False, 8)
     redactor.feed('mple.com"')
