@@ -3,8 +3,9 @@
 Lives here: the built-in families by name. Does not live here: the rules themselves.
 """
 
+from tidegate.redaction.detectors.cards import Cards
 from tidegate.redaction.detectors.email import Email
 from tidegate.redaction.detectors.keys import Keys, WebTokens
-from tidegate.redaction.detectors.numbers import Cards, SocialSecurity
+from tidegate.redaction.detectors.ssn import SocialSecurity
 
 __all__ = ["Cards", "Email", "Keys", "SocialSecurity", "WebTokens"]
