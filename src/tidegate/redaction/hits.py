@@ -1,15 +1,39 @@
-"""Which stretches of one segment are values, and which of them wins where they overlap?
+"""Which stretches of a text are values, and what must a detector say to find them?
 
-Lives here: the hit, the runs that a hit may go on into, and the rule for overlaps. Does not live
-here: how a hit is recognized (detectors), what replaces it (stream).
+Lives here: the hit, the runs that a hit may go on into, the two kinds of detector and the order
+of ranks. Does not live here: how a hit is recognized (detectors), which hit wins (stream), what
+replaces it (outlet).
 """
 
 import re
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+from typing import Protocol, runtime_checkable
 
 from tidegate.redaction.spans import Kind
+
+HOLD = 500
+"""Characters that may wait; every value shows what it is within this many."""
+CONTEXT = 128
+"""Characters before a value that a detector may look back at."""
+
+RANKS: Mapping[str, int] = MappingProxyType(
+    {
+        "private_key": 10,
+        "jwt": 20,
+        "key": 30,
+        "authorization": 32,
+        "url_credentials": 34,
+        "keyword": 36,
+        "email": 40,
+        "card": 50,
+        "iban": 60,
+        "ssn": 70,
+    }
+)
+"""Where two values start together, the lower number wins. Other detectors choose between these."""
 
 
 class Run(Protocol):
@@ -62,7 +86,10 @@ DOTTED = DottedRun(re.compile(r"(?:[A-Za-z0-9_\-]|\.(?=[A-Za-z0-9_\-]))*"))
 class Hit:
     """`text[start:end]` is a value. `run` says how it goes on if the view ended before it did.
 
-    `family` is the name that a configuration uses, `rule` the exact rule inside it.
+    `family` is the name that a configuration uses, `rule` the exact rule inside it. Where two
+    hits overlap the one that starts first wins, then the one of the lower rank, then the longer;
+    a loser that reaches beyond the winner lengthens it, so nothing of either is shown. A `sealed`
+    hit is not lengthened: its end is a delimiter, and nothing that begins inside it counts.
     """
 
     start: int
@@ -71,44 +98,96 @@ class Hit:
     rule: str
     kind: Kind
     run: Run | None = None
+    sealed: bool = False
 
 
+class Verdict(Enum):
+    """What a spanning detector says when it has no hit."""
+
+    WAIT = "the text so far decides nothing"
+    TEXT = "this is ordinary text"
+
+
+Anchors = tuple[tuple[str, str], ...]
+
+
+@runtime_checkable
 class Detector(Protocol):
-    """Finds the values of one family inside one segment."""
+    """Finds the values of one family that lie inside one segment (no barrier inside).
+
+    Texts are folded views (see folding); offsets are offsets in that view.
+    """
 
     @property
     def family(self) -> str:
         """The name in the configuration."""
 
     @property
-    def anchors(self) -> tuple[tuple[str, str], ...]:
-        """Pairs (set of first characters, regex that follows): each value contains a match of one.
+    def rank(self) -> int:
+        """See `RANKS`."""
 
-        The prefilter looks for nothing else, so a value without an anchor is never found.
+    @property
+    def shortest(self) -> int:
+        """No value has fewer characters. From 20 on, short pieces of text need no look."""
+
+    @property
+    def anchors(self) -> Anchors:
+        """Pairs (set of characters, regex that follows): each value contains a match of one.
+
+        The set is what stands between the brackets of a character class. The prefilter looks for
+        nothing else, so a value without an anchor is never found. Empty: asked about every
+        segment, which costs every piece of text several microseconds.
         """
 
-    def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
-        """Values in `text[start:end]`, by start.
+    def find(self, text: str, start: int, end: int) -> Iterable[Hit]:
+        """Values in `text[start:end]`.
 
-        May look back at most `held.CONTEXT` characters and never at `end` or beyond. The end is
+        May look back at most CONTEXT characters and never at `end` or beyond. The end is
         a cut, the end of the text, or so far away that no value starting early enough to count
         reaches it without a `run`.
         """
 
 
-RANK = ("private_key", "jwt", "key", "email", "card", "iban", "ssn")
+@runtime_checkable
+class SpanningDetector(Protocol):
+    """Finds the values of one family that may contain barriers, or that follow an opening.
 
-
-def winners(hits: Iterable[Hit]) -> list[Hit]:
-    """Hits without overlaps: leftmost first, then rank, then length.
-
-    A loser that reaches beyond the winner lengthens it, so nothing of either is shown.
+    A class may be both this and a `Detector`; then it is asked both.
     """
-    order = sorted(hits, key=lambda hit: (hit.start, RANK.index(hit.family), -hit.end))
-    chosen: list[Hit] = []
-    for hit in order:
-        if not chosen or hit.start >= chosen[-1].end:
-            chosen.append(hit)
-        elif hit.end > chosen[-1].end:
-            chosen[-1] = replace(chosen[-1], end=hit.end, run=hit.run)
-    return chosen
+
+    @property
+    def family(self) -> str:
+        """The name in the configuration."""
+
+    @property
+    def rank(self) -> int:
+        """See `RANKS`."""
+
+    @property
+    def anchors(self) -> Anchors:
+        """As `Detector.anchors`; a match lies inside the segment that `opens` answers for."""
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """The first index at which a value may begin that needs text from `stop` on to be judged.
+
+        `text[start:stop]` is a closed segment or the rest of one. The answer may be `stop`: the
+        segment was an opening such as `password:`. It may be too generous, never too narrow. May
+        look back at most CONTEXT characters and never at `stop` or beyond.
+        """
+
+    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
+        """Judge `text[start:end]`, which begins at an index that `opens` gave.
+
+        `end` is at most HOLD original characters beyond `start`. Never WAIT if `ended`, which
+        means that no more will be visible. Final: more text never changes an answer. A hit starts
+        at `start` or later and may end anywhere up to `end`; with a `run` it goes on beyond.
+        """
+
+
+AnyDetector = Detector | SpanningDetector
+Find = Callable[[str, int, int], list[Hit]]
+
+
+def in_order(hits: Iterable[Hit], ranks: Mapping[str, int]) -> Iterator[Hit]:
+    """The order in which hits win."""
+    return iter(sorted(hits, key=lambda hit: (hit.start, ranks[hit.family], -hit.end)))

@@ -1,40 +1,15 @@
 """Does the text after an opening such as `password:` or `https://` turn out to be a secret?
 
-Lives here: the openings and, for each, the decision about the text that follows. A decision needs
-a bounded view and is final: more text never changes it. Does not live here: the walk that finds
-openings and carries decisions out (stream).
+Lives here: the openings and, for each, the decision about the text that follows (see
+`SpanningDetector`). Does not live here: the walk that finds openings and carries decisions out
+(stream).
 """
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
-from enum import Enum
-from typing import Protocol
 
-from tidegate.redaction.hits import CharRun, Hit
-from tidegate.redaction.spans import IBAN, SECRET
-
-
-class Verdict(Enum):
-    """What a mode says when it has no hit."""
-
-    WAIT = "the text so far decides nothing"
-    TEXT = "this is ordinary text"
-
-
-class Mode(Protocol):
-    """An opening has been seen; `decide` judges what follows."""
-
-    @property
-    def family(self) -> str:
-        """The name in the configuration."""
-
-    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """Judge `text[start:end]`; never WAIT if `ended`, which means no more will be visible."""
-
-
-Find = Callable[[str, int, int], list[Hit]]
-
+from tidegate.redaction.hits import RANKS, Anchors, CharRun, Find, Hit, Verdict
+from tidegate.redaction.spans import IBAN, PLACEHOLDER, SECRET
 
 # ---- scheme://user:password@host --------------------------------------------------------------
 
@@ -42,17 +17,24 @@ _NOT_AUTHORITY = r"\s/?#\"'<>\\`"
 _AUTHORITY = re.compile(rf"[^{_NOT_AUTHORITY}]*")
 _AUTHORITY_MAX = 336
 _USERINFO_RUN = CharRun(re.compile(rf"[^{_NOT_AUTHORITY}@]*"))
-_TEMPLATE = re.compile(r"\$?\{[^}]*\}|\$[A-Za-z_][A-Za-z0-9_]*|\*+|%s")
+_TEMPLATE = re.compile(rf"\$?\{{[^}}]*\}}|\$[A-Za-z_][A-Za-z0-9_]*|\*+|%s|{PLACEHOLDER.pattern}")
 
 
 @dataclass(frozen=True, slots=True)
 class UrlCredentials:
     """`user:password@` at the head of a URL's authority."""
 
-    family: str = "url_credentials"
+    family = "url_credentials"
+    rank = RANKS["url_credentials"]
+    anchors = (("/", r"(?<=[A-Za-z0-9]://)"),)
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`."""
+        scheme = text[stop - 4 : stop] if stop >= 4 and stop > start else ""
+        return stop if scheme[1:] == "://" and scheme[0] in _WORD_CHARS else None
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `Mode`."""
+        """See `SpanningDetector`."""
         edge = min(end, start + _AUTHORITY_MAX)
         found = _AUTHORITY.match(text, start, edge)
         stop = found.end() if found else start
@@ -67,7 +49,7 @@ class UrlCredentials:
         colon = text.find(":", start, at)
         if colon < 0 or colon + 1 == at or _TEMPLATE.fullmatch(text, colon + 1, at):
             return Verdict.TEXT
-        return Hit(start, at, self.family, "url_credentials", SECRET)
+        return Hit(start, at, self.family, "url_credentials", SECRET, sealed=True)
 
 
 # ---- password: value, Authorization: Scheme value ---------------------------------------------
@@ -79,13 +61,22 @@ _WEAK = (
     rf"secret|{_NO_PLACE}token"
     r"|(?:api|access|secret|private|account|encryption|signing|master|auth)[_\- ]?key"
 )
-_AUTHORIZATION = r"authorization"
+_VALUE_FOLLOWS = r"\\?[\"']?[ \t]{0,2}[:=]$"
 _KEYWORD = re.compile(
-    rf"(?:(?P<strong>{_STRONG})|(?P<weak>{_WEAK})|(?P<auth>{_AUTHORIZATION}))"
-    r"\\?[\"']?[ \t]{0,2}[:=]$",
-    re.IGNORECASE | re.ASCII,
+    rf"(?:(?P<strong>{_STRONG})|{_WEAK}){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
 )
+_AUTHORIZATION = re.compile(rf"authorization{_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII)
 KEYWORD_REACH = 48
+# A keyword ends in one of these pairs before `:` or `=`.
+_KEYWORD_END = r"(?i:rd|wd|se|de|et|en|ey|on)"
+_KEYWORD_ANCHORS = (
+    (
+        ":=",
+        rf"(?:(?<={_KEYWORD_END}.)|(?<={_KEYWORD_END}[\"' \t\\].)"
+        rf"|(?<={_KEYWORD_END}[\"' \t\\]{{2}}.)|(?<={_KEYWORD_END}[\"' \t\\]{{3}}.)"
+        rf"|(?<={_KEYWORD_END}[\"' \t\\]{{4}}.))",
+    ),
+)
 _GAP = re.compile(r"[=>]{0,2}[ \t]{0,8}")
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|digest|apikey|api-key|negotiate|aws4-hmac-sha256)[ \t]{1,4}",
@@ -128,17 +119,48 @@ def looks_secret(value: str, *, strong: bool, quoted: bool, anything: bool) -> b
     return _SYMBOL.search(value) is not None and (digit or letter)
 
 
+def _one_field(value: str) -> str:
+    """`value` up to the next field of a query or a mapping, less the signs at its end."""
+    following = _NEXT_FIELD.search(value)
+    if following:
+        value = value[: following.start()]
+    return value.rstrip(_TRAILING)
+
+
 @dataclass(frozen=True, slots=True)
 class KeywordValue:
     """The value after a keyword; typed detectors win where they explain all of it."""
 
     family: str
-    strong: bool
+    keyword: re.Pattern[str]
     anything: bool
     find: Find
+    anchors: Anchors = _KEYWORD_ANCHORS
+
+    @property
+    def rank(self) -> int:
+        """See `SpanningDetector`."""
+        return RANKS[self.family]
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`."""
+        if stop == start or text[stop - 1] not in ":=" or self._keyword(text, stop) is None:
+            return None
+        return stop
+
+    def _keyword(self, text: str, stop: int) -> re.Match[str] | None:
+        return self.keyword.search(text, max(0, stop - KEYWORD_REACH), stop)
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `Mode`."""
+        """See `SpanningDetector`."""
+        found = self._keyword(text, start)
+        strong = found is not None and bool(found.groupdict().get("strong"))
+        verdict = self._value(text, start, end, ended=ended, strong=strong)
+        return verdict if isinstance(verdict, Verdict) else replace(verdict, sealed=True)
+
+    def _value(
+        self, text: str, start: int, end: int, *, ended: bool, strong: bool
+    ) -> Hit | Verdict:
         gap = _GAP.match(text, start, end)
         head = gap.end() if gap else start
         if head == end:
@@ -155,17 +177,23 @@ class KeywordValue:
         edge = min(end, start + _VALUE_MAX)
         whole = ended or end >= start + _VALUE_MAX
         if text[head] in "\"'`":
-            return self._quoted(text, head, edge, whole=whole)
+            return self._quoted(text, head, edge, whole=whole, strong=strong)
         word = _WORD.match(text, head, edge)
         stop = word.end() if word else head
         if stop == edge and not whole:
             return Verdict.WAIT
         if stop == edge and stop - head >= _VALUE_MAX // 2:
-            hit = self._judge(text, head, stop, quoted=False)
+            hit = self._judge(text, head, stop, strong=strong)
             return replace(hit, run=_WORD_RUN) if isinstance(hit, Hit) else hit
-        return self._word(text, head, stop, schemed=scheme is not None)
+        value = _one_field(text[head:stop])
+        stop = head + len(value)
+        if scheme is not None:
+            return self._after_scheme(text, head, stop)
+        return self._judge(text, head, stop, strong=strong)
 
-    def _quoted(self, text: str, head: int, edge: int, *, whole: bool) -> Hit | Verdict:
+    def _quoted(
+        self, text: str, head: int, edge: int, *, whole: bool, strong: bool
+    ) -> Hit | Verdict:
         close = text.find(text[head], head + 1, edge)
         line = text.find("\n", head + 1, edge)
         if close < 0 and line < 0 and not whole:
@@ -176,27 +204,18 @@ class KeywordValue:
         scheme = _SCHEME.match(text, head, close) if self.family == "authorization" else None
         if scheme is not None:
             return self._after_scheme(text, scheme.end(), close)
-        return self._judge(text, head, close, quoted=True)
+        return self._judge(text, head, close, strong=strong, quoted=True)
 
     def _after_scheme(self, text: str, head: int, stop: int) -> Hit | Verdict:
         if head == stop or _UNLIKELY.match(text, head, stop):
             return Verdict.TEXT
         return Hit(head, stop, self.family, "authorization", SECRET)
 
-    def _word(self, text: str, head: int, stop: int, *, schemed: bool) -> Hit | Verdict:
+    def _judge(
+        self, text: str, head: int, stop: int, *, strong: bool, quoted: bool = False
+    ) -> Hit | Verdict:
         value = text[head:stop]
-        following = _NEXT_FIELD.search(value)
-        if following:
-            value = value[: following.start()]
-        value = value.rstrip(_TRAILING)
-        stop = head + len(value)
-        if schemed:
-            return self._after_scheme(text, head, stop)
-        return self._judge(text, head, stop, quoted=False)
-
-    def _judge(self, text: str, head: int, stop: int, *, quoted: bool) -> Hit | Verdict:
-        value = text[head:stop]
-        if not looks_secret(value, strong=self.strong, quoted=quoted, anything=self.anything):
+        if not looks_secret(value, strong=strong, quoted=quoted, anything=self.anything):
             return Verdict.TEXT
         typed = self.find(text, head, stop)
         if typed and (typed[0].start, typed[0].end) == (head, stop):
@@ -231,12 +250,6 @@ _IBAN_HEAD = re.compile(r"(?<![A-Za-z0-9._%+'@~\-])([A-Za-z]{2})[0-9]{2}")
 _WORD_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
 
 
-def opens_iban(text: str, start: int, end: int) -> bool:
-    """A country code and two check digits stand at `start`, and nothing touches them before."""
-    found = _IBAN_HEAD.match(text, start, end)
-    return found is not None and found[1].upper() in _IBAN_SIZES
-
-
 def iban_checks(compact: str) -> bool:
     """The remainder of ISO 13616 is right. `compact` is upper case without spaces."""
     number = "".join(str(int(char, 36)) for char in compact[4:] + compact[:4])
@@ -247,10 +260,17 @@ def iban_checks(compact: str) -> bool:
 class IbanNumber:
     """Length of the country and remainder; spaces or hyphens only after every fourth character."""
 
-    family: str = "iban"
+    family = "iban"
+    rank = RANKS["iban"]
+    anchors = (("0-9", r"[0-9](?<=[A-Za-z]{2}[0-9]{2})"),)
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`: a country code and two digits, with nothing before them."""
+        found = _IBAN_HEAD.match(text, start, stop)
+        return start if found is not None and found[1].upper() in _IBAN_SIZES else None
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `Mode`."""
+        """See `SpanningDetector`."""
         size = _IBAN_SIZES[text[start : start + 2].upper()]
         compact, place = "", start
         while place < end and len(compact) < size:
@@ -270,7 +290,7 @@ class IbanNumber:
 
 # ---- PEM --------------------------------------------------------------------------------------
 
-PEM_OPENING = "-----BEGIN "
+_PEM_OPENING = "-----BEGIN "
 _PEM_LABEL = re.compile(r"-----BEGIN [A-Z0-9 ]{0,48}-{0,5}")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
 _PEM_END_MAX = 64
@@ -294,43 +314,33 @@ class PemBody:
 class PrivateKey:
     """`-----BEGIN ... PRIVATE KEY-----`, whatever follows."""
 
-    family: str = "private_key"
+    family = "private_key"
+    rank = RANKS["private_key"]
+    anchors = ((r"\-", "BEGIN "),)
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`."""
+        place = stop - len(_PEM_OPENING)
+        return place if place >= start and text.startswith(_PEM_OPENING, place) else None
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `Mode`."""
+        """See `SpanningDetector`."""
         found = _PEM_LABEL.match(text, start, end)
         header = found[0] if found else ""
         stop = start + len(header)
-        if not header.endswith("-----") or len(header) <= len(PEM_OPENING):
+        if not header.endswith("-----") or len(header) <= len(_PEM_OPENING):
             return Verdict.WAIT if stop == end and not ended else Verdict.TEXT
-        label = header[len(PEM_OPENING) : -5]
+        label = header[len(_PEM_OPENING) : -5]
         if label.endswith(("PRIVATE KEY", "PRIVATE KEY BLOCK")):
             return Hit(start, stop, self.family, "private_key", SECRET, PemBody())
         return Verdict.TEXT
 
 
-@dataclass(frozen=True, slots=True)
-class Openings:
-    """The modes of one policy; None where the policy has switched one off."""
+def keyword_values(*, anything: bool, find: Find) -> KeywordValue:
+    """`password: value` and the like; `anything` is the strict reading."""
+    return KeywordValue("keyword", _KEYWORD, anything, find)
 
-    url: UrlCredentials | None
-    strong: KeywordValue | None
-    weak: KeywordValue | None
-    auth: KeywordValue | None
-    iban: IbanNumber | None
-    pem: PrivateKey | None
 
-    def before(self, text: str, stop: int) -> Mode | None:
-        """The mode that the character before `stop` opens, if any."""
-        last = text[stop - 1]
-        if last == "/":
-            scheme = text[stop - 4 : stop] if stop >= 4 else ""
-            return self.url if scheme[1:] == "://" and scheme[0] in _WORD_CHARS else None
-        if last not in ":=":
-            return None
-        found = _KEYWORD.search(text, max(0, stop - KEYWORD_REACH), stop)
-        if found is None:
-            return None
-        if found["strong"]:
-            return self.strong
-        return self.weak if found["weak"] else self.auth
+def authorization_values(*, anything: bool, find: Find) -> KeywordValue:
+    """`Authorization: Scheme value`."""
+    return KeywordValue("authorization", _AUTHORIZATION, anything, find)

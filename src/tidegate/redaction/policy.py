@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
+from tidegate.redaction.hits import AnyDetector
+from tidegate.redaction.outlet import Replace
 from tidegate.redaction.program import Program
-from tidegate.redaction.spans import Action, Redacted
+from tidegate.redaction.spans import ACTIONS, Action, Numbers, Redacted, Span
 from tidegate.redaction.stream import Redactor
 
 FAMILIES = (
@@ -37,14 +39,19 @@ _PRESETS: dict[str, frozenset[str]] = {
 class RedactionPolicy:
     """What to look for and what to do with it; immutable, shared by any number of redactors.
 
-    `actions` maps a family (see `FAMILIES`) to "mask", "block" or "report"; a family that is
-    missing is not looked for. `allow` holds literals and globs of values that stay. With
+    `actions` maps a family (see `FAMILIES`) to what happens to its values (see `Action`); a family
+    that is missing is not looked for. `extra` are detectors beside the built-in ones. "hash" needs
+    a `hash_key` of up to 64 bytes. `allow` holds literals and globs of values that stay. With
     `strict_keywords` any word of four characters after `password:` and the like is a secret.
+    `numbers` says what happens to a JSON number whose digits are a value.
     """
 
     actions: Mapping[str, Action]
     allow: tuple[str, ...] = ()
     strict_keywords: bool = False
+    numbers: Numbers = "mask"
+    extra: tuple[AnyDetector, ...] = ()
+    hash_key: bytes = field(default=b"", repr=False)
     name: str = field(default="custom", compare=False)
 
     @classmethod
@@ -62,20 +69,34 @@ class RedactionPolicy:
         ValueError for an unknown family or action.
         """
         merged = dict(self.actions)
+        families = (*FAMILIES, *dict.fromkeys(detector.family for detector in self.extra))
         for family, action in actions.items():
-            if family not in FAMILIES:
-                raise ValueError(f"no detector {family!r}; there are {', '.join(FAMILIES)}")
+            if family not in families:
+                raise ValueError(f"no detector {family!r}; there are {', '.join(families)}")
             if action is None:
                 merged.pop(family, None)
-            elif action in {"mask", "block", "report"}:
+            elif action in ACTIONS:
                 merged[family] = action
             else:
-                raise ValueError(f"no action {action!r}; there are mask, block, report")
+                raise ValueError(f"no action {action!r}; there are {', '.join(ACTIONS)}")
         return replace(self, actions=merged)
 
     def with_allow(self, *values: str) -> Self:
         """The same policy with more values that are never masked (literals or globs)."""
         return replace(self, allow=(*self.allow, *values))
+
+    def with_detectors(self, *detectors: AnyDetector, action: Action = "mask") -> Self:
+        """The same policy with more detectors; `action` is for families it does not know yet."""
+        actions = {**dict.fromkeys((each.family for each in detectors), action), **self.actions}
+        return replace(self, actions=actions, extra=(*self.extra, *detectors))
+
+    def with_hash_key(self, key: bytes) -> Self:
+        """The same policy with the key of the digests; one process or one tenant has one key."""
+        return replace(self, hash_key=key)
+
+    def with_numbers(self, numbers: Numbers) -> Self:
+        """The same policy with another rule for JSON numbers."""
+        return replace(self, numbers=numbers)
 
     def observing(self) -> Self:
         """The same detectors, every action "report": finds and counts, changes nothing."""
@@ -85,14 +106,33 @@ class RedactionPolicy:
     def _observing(self) -> Self:
         return replace(self, actions=dict.fromkeys(self.actions, "report"))
 
-    def redact(self, text: str) -> Redacted:
+    @cached_property
+    def refusing(self) -> Self:
+        """The same detectors, but where this policy replaces a value, that one refuses."""
+        refused: dict[str, Action] = {
+            family: "report" if action == "report" else "block"
+            for family, action in self.actions.items()
+        }
+        return replace(self, actions=refused)
+
+    def redact(self, text: str, *, replace: Replace | None = None) -> Redacted:
         """`text` as a whole: the same function as the stream. Raises BlockedContent."""
         if self.program.clean(text):
             return Redacted(text, ())
-        redactor = Redactor(self)
+        redactor = Redactor(self, replace=replace)
         return Redacted(redactor.feed(text) + redactor.flush(), redactor.spans)
+
+    def scan(self, text: str) -> tuple[Span, ...]:
+        """What is found in `text`, whatever its action; nothing is replaced, nothing refused."""
+        return self.observing().redact(text).spans
 
     @cached_property
     def program(self) -> Program:
         """The compiled form, built at first use (about 20 ms the first time in a process)."""
-        return Program(self.actions, allow=self.allow, strict_keywords=self.strict_keywords)
+        return Program(
+            self.actions,
+            allow=self.allow,
+            strict_keywords=self.strict_keywords,
+            extra=self.extra,
+            hash_key=self.hash_key,
+        )

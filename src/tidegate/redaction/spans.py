@@ -5,20 +5,57 @@ live here: how anything is found (detectors), which action applies (policy). No 
 found is ever stored in these objects.
 """
 
+import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Literal
 
-Action = Literal["mask", "block", "report"]
+Action = Literal["mask", "partial", "hash", "block", "report"]
+"""What happens to a value: a placeholder; a placeholder with the value's last four letters or
+digits (`[REDACTED_CARD_1111]`) if it has at least nine, all ASCII; a placeholder with a keyed
+digest of eight hexadecimal digits, the same for the same value; the text is refused; nothing but
+a count. A value whose end was not in sight when it became certain gets the plain placeholder."""
+ACTIONS: tuple[Action, ...] = ("mask", "partial", "hash", "block", "report")
+Numbers = Literal["mask", "block", "count"]
+"""A JSON number in which something is found: a quoted placeholder, a refusal, or passed and
+counted. Only families whose action replaces values are asked; "block" always refuses."""
+
+PLACEHOLDER = re.compile(
+    r"\[(?:REDACTED(?:_[A-Z][A-Z0-9]{0,15}){1,4}(?:_[0-9A-Za-z]{1,8})?"
+    r"|(?:[A-Z][A-Z0-9]{0,15}_){1,4}[bcdfghjkmnpqrstvwxyz]{14})\]"
+)
+"""What we write in place of a value, so that it is not found again. No word in it is long enough
+to hide a key, no number long enough to be one."""
 
 
 class Counts(dict[str, int]):
     """How often each label was found, in first-seen order.
 
-    `unscanned` counts the leaves that passed unread because they are base64 data: never in
-    silence.
+    `unscanned` counts what passed as it was although nobody read it, or although something was
+    found in it: never in silence. `passed` says why: `base64`, `key` (of an object), `number`,
+    `structural` (a field that steers a client), `opaque` (encrypted by the upstream). `unknown`
+    counts events of a kind that is not known, whose strings were redacted one by one.
     """
 
-    unscanned: int = 0
+    def __init__(self, *args: Mapping[str, int], **labels: int) -> None:
+        super().__init__(*args, **labels)
+        self.unknown = 0
+        self.unscanned = 0
+        self.passed: dict[str, int] = {}
+
+    def passes(self, why: str) -> None:
+        """One more thing passes as it is."""
+        self.unscanned += 1
+        self.passed[why] = self.passed.get(why, 0) + 1
+
+    def add(self, other: "Counts") -> None:
+        """Take over what another document counted."""
+        for label, count in other.items():
+            self[label] = self.get(label, 0) + count
+        for why, count in other.passed.items():
+            self.passed[why] = self.passed.get(why, 0) + count
+        self.unscanned += other.unscanned
+        self.unknown += other.unknown
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +76,12 @@ SSN = Kind("SSN", "ssn")
 CARD = Kind("CARD", "credit_card")
 IBAN = Kind("IBAN", "iban")
 SECRET = Kind("SECRET", "api_key")
+PHONE = Kind("PHONE", "phone")
+IP = Kind("IP", "ip_address")
+MAC = Kind("MAC", "mac_address")
+NATIONAL_ID = Kind("NATIONAL_ID", "national_id")
+PASSPORT = Kind("PASSPORT", "passport")
+WALLET = Kind("WALLET", "wallet")
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,49 +1,42 @@
 """What may leave now, and what must wait for more text?
 
-Lives here: the walk over the text of one channel. It cuts at barriers, redacts whole segments,
+Lives here: the walk over the text of one channel. It cuts at barriers, judges whole segments,
 holds the open one, and swallows the rest of a value that is already certain. Does not live here:
-what a value is (detectors, modes), several channels (chat_stream).
+what a value is (detectors), what stands in its place (outlet), several channels (chat_stream).
 
 Every step is a function of the text alone, never of how it was cut on arrival, so feeding a
-text in any pieces and feeding it whole give the same output. The four states:
+text in any pieces and feeding it whole give the same output. The states:
 
-- text: segments between barriers; one that grows beyond HOLD is worked off in strides counted
-  from its start, each with the full view of HOLD characters;
-- mode: an opening such as `password:` was seen, and what follows is not decided yet;
+- between segments: text is cut at barriers; a segment that grows beyond HOLD is worked off in
+  strides counted from its start, each with the full view of HOLD characters;
+- in a segment: it is closed, but values may begin in it that go on beyond its end. Each is
+  decided in turn, and what stands before it has left;
 - run: a value is certain and already replaced; its rest is dropped without being kept.
 """
 
-import re
+from bisect import insort
 from collections.abc import Hashable
-from dataclasses import replace
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import replace as changed
+from operator import itemgetter
+from typing import TYPE_CHECKING
 
 from tidegate.redaction.barriers import LOOSE, cut_after, cut_before, last_cut
 from tidegate.redaction.held import HeldText
-from tidegate.redaction.hits import Hit, Run
-from tidegate.redaction.modes import PEM_OPENING, IbanNumber, Mode, PrivateKey, Verdict, opens_iban
-from tidegate.redaction.spans import BlockedContent, Counts, Span
+from tidegate.redaction.hits import HOLD, Hit, Run, SpanningDetector, Verdict, in_order
+from tidegate.redaction.outlet import Outlet, Piece, Replace
+from tidegate.redaction.program import SHORT
+from tidegate.redaction.spans import Counts, Span
 
 if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
-HOLD = 500
-"""Characters that may wait; every value shows what it is within this many."""
+__all__ = ["HOLD", "STRIDE", "Piece", "Redactor", "RedactorSet"]
+
 STRIDE = 148
 """Characters that an over-long segment gives up at a time: HOLD less the longest address."""
 
 _PIECE = 16_384
-_SHORT = 20
-# What text shorter than _SHORT needs to contain if it is to contain or to open a value.
-_TRIGGER = re.compile(r"[0-9@:=/%\-](?:(?<!-)|BEGIN)").search
-
-
-class Piece(NamedTuple):
-    """Output that stands for the next `taken` characters of input; verbatim unless `replaced`."""
-
-    text: str
-    taken: int
-    replaced: bool
+_BY_PLACE = itemgetter(0, 1)
 
 
 class Redactor:
@@ -51,25 +44,26 @@ class Redactor:
 
     Holds at most HOLD characters. `lead` is text that is thought to stand before the stream,
     for example `password:`. With `keep_spans=False` memory does not grow with the findings;
-    `counts` (label to number, by first appearance) may be shared between redactors.
+    `counts` (label to number, by first appearance) may be shared between redactors. `replace` is
+    called with the kind and the original of each value that a placeholder is to replace, in text
+    order, and what it returns stands there instead; a value whose end is not known yet (see
+    `Hit.run`) gets the plain placeholder.
     """
 
     __slots__ = (
-        "_actions",
         "_end",
-        "_gaps",
-        "_growth",
+        "_far",
         "_held",
-        "_keep",
-        "_mode",
-        "_out",
+        "_hits",
+        "_openings",
+        "_outlet",
         "_program",
         "_quick",
         "_run",
         "_seen",
-        "_shown",
-        "_skip",
-        "_spans",
+        "_stop",
+        "_stride",
+        "_trigger",
         "counts",
     )
 
@@ -80,23 +74,28 @@ class Redactor:
         counts: Counts | None = None,
         keep_spans: bool = True,
         lead: str = "",
+        replace: Replace | None = None,
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._program = policy.program
-        self._actions = self._program.actions
+        self._trigger = self._program.trigger
         self._held = HeldText(lead)
-        self._keep = keep_spans
-        self._spans: list[Span] = []
-        self._out: list[str] = []
-        self._gaps: list[tuple[int, int]] = []
-        self._growth = 0  # characters sent less characters taken
+        self._outlet = Outlet(
+            self._held, self._program, self.counts, keep_spans=keep_spans, replace=replace
+        )
         self._run: Run | None = None
-        self._shown = False
-        self._mode: Mode | None = self._program.openings.before(lead, len(lead)) if lead else None
-        self._skip = -1  # where a mode that starts at a segment has already said "text"
+        self._stop = -1  # the end of the segment that is being judged
+        self._stride: tuple[int, int] | None = None  # of an over-long one: view, taken at its end
+        self._hits: list[Hit] = []  # values that lie inside it
+        self._far: list[Hit] = []  # values that begin in it
+        self._openings: list[tuple[int, int, SpanningDetector]] = []
         self._end = 0  # the last barrier known
         self._seen = 0  # no barrier lies between `_end` and here
-        self._quick = self._mode is None
+        self._quick = True
+        if lead:
+            self._openings = self._program.openings(lead, 0, len(lead), after=len(lead))
+            self._stop = len(lead) if self._openings else -1
+            self._quick = self._stop < 0
 
     @property
     def pending(self) -> int:
@@ -106,16 +105,17 @@ class Redactor:
     @property
     def spans(self) -> tuple[Span, ...]:
         """What was found so far, in order; the last one grows while its value goes on."""
-        return tuple(self._spans)
+        return tuple(self._outlet.spans)
 
     def feed(self, text: str) -> str:
         """What may leave after `text` arrived. Raises BlockedContent."""
         if self._quick and text.isascii() and text:
             held = self._held
             whole, at = held.text + text, held.at
-            if len(whole) - at < _SHORT and not _TRIGGER(whole, at):
+            size = len(whole)
+            if size - at < SHORT and not self._trigger(whole, at, size):
                 held.text = whole
-                cut = len(whole) if whole[-1] in LOOSE else whole.rfind(" ", at) + 1 or at
+                cut = size if whole[-1] in LOOSE else whole.rfind(" ", at) + 1 or at
                 held.at = cut
                 if cut > _PIECE >> 4:
                     self._settle()
@@ -128,13 +128,13 @@ class Redactor:
     def feed_pieces(self, text: str) -> list[Piece]:
         """Like `feed`, as pieces that say which part of the original each stands for."""
         self._work(text, final=False)
-        return self._pieces()
+        return self._outlet.pieces()
 
     def flush_pieces(self) -> list[Piece]:
         """Like `flush`, as pieces."""
         self._work("", final=True)
         self.drop()
-        return self._pieces()
+        return self._outlet.pieces()
 
     def flush(self) -> str:
         """The rest, judged as text that has ended. A later `feed` begins a new text."""
@@ -144,55 +144,53 @@ class Redactor:
 
     def drop(self) -> None:
         """Forget what is held; offsets go on, nothing else is remembered."""
-        size = self._held.size
-        self._held = HeldText(taken=self._held.taken + size)
-        self._growth -= size
-        self._mode = self._run = None
+        self._held = HeldText(taken=self._held.taken + self._held.size)
+        self._outlet.restart(self._held)
+        self._run = None
+        self._leave_segment()
         self._end = self._seen = 0
-        self._skip = -1
         self._quick = True
 
     def _work(self, text: str, *, final: bool) -> str:
         self._held.append(text)
-        self._out, self._gaps = [], []
+        self._outlet.begin()
         while self._step(final=final):
             pass
         self._settle()
-        return "".join(self._out)
-
-    def _pieces(self) -> list[Piece]:
-        gaps = dict(self._gaps)
-        return [
-            Piece(piece, gaps.get(place, len(piece)), place in gaps)
-            for place, piece in enumerate(self._out)
-        ]
+        return self._outlet.text()
 
     def _step(self, *, final: bool) -> bool:
         """Do one thing; False if nothing more can be done with the text that is here."""
         if self._run is not None:
             return self._swallow(self._run, final=final)
-        if self._mode is not None:
-            return self._decide(self._mode, final=final)
+        if self._stop >= 0:
+            return self._judge(final=final)
         return self._scan(final=final)
 
     def _scan(self, *, final: bool) -> bool:
-        """Take the next closed segment in which a value is possible, or judge the open one."""
-        held = self._held
+        """Take the next closed segment that may hold a value, or a stride of the open one."""
+        held, outlet = self._held, self._outlet
         text, at = held.text, held.at
         end = len(text) if final else self._closed()
         if end > at:
             anchor = self._program.anchor(text, at, end)
             if anchor is None:
-                self._emit(held.take(end))
+                outlet.release(end)
                 return True
             start = cut_before(text, at, anchor.start())
             if start > at:
-                self._emit(held.take(start))
-            return self._segment(cut_after(text, anchor.start(), end))
+                outlet.release(start)
+            stop = cut_after(text, anchor.start(), end)
+            if held.span(stop) <= HOLD:
+                self._enter(stop)
+                return True
         if held.size > HOLD:
-            return self._stride()
+            view, limit = held.index_after(HOLD), held.index_after(STRIDE)
+            self._stride = view, held.taken + STRIDE
+            self._enter(limit)
+            return True
         if final and held.size:
-            self._emit(held.take_chars(held.size))
+            outlet.release_chars(held.size)
         return False
 
     def _closed(self) -> int:
@@ -203,121 +201,94 @@ class Redactor:
             self._seen = max(held.at, len(held.text) - 1)
         return self._end
 
-    def _segment(self, stop: int) -> bool:
-        """Redact the segment from `at` to `stop` and see what it opens."""
-        held = self._held
-        if held.span(stop) > HOLD:
-            return self._stride()
-        if self._starts_iban(stop):
-            return True
-        text, openings = held.text, self._program.openings
-        pem = stop - len(PEM_OPENING)
-        if (
-            openings.pem is None
-            or pem < held.at
-            or pem == self._skip
-            or not text.startswith(PEM_OPENING, pem)
-        ):
-            pem = -1
-        for hit in self._program.find(text, held.at, stop if pem < 0 else pem):
-            self._mask(hit)
-        self._emit(held.take(stop if pem < 0 else pem))
-        self._mode = openings.before(text, stop) if pem < 0 else openings.pem
-        return True
+    def _enter(self, stop: int) -> None:
+        """Begin to judge what stands before `stop`: a closed segment or a stride."""
+        text, at, program = self._held.text, self._held.at, self._program
+        if self._stride is None:
+            self._hits = program.find(text, at, stop)
+            self._openings = program.openings(text, at, stop)
+        else:
+            found = program.find(text, at, self._stride[0])
+            self._hits = [hit for hit in found if hit.start < stop]
+            self._openings = [each for each in program.openings(text, at, stop) if each[0] < stop]
+        self._stop = stop
 
-    def _stride(self) -> bool:
-        """Work off the head of a segment that is longer than HOLD."""
-        held = self._held
-        view, limit = held.index_after(HOLD), held.index_after(STRIDE)
-        if self._starts_iban(view):
-            return True
-        goal = held.taken + STRIDE
-        for hit in self._program.find(held.text, held.at, view):
-            if hit.start >= limit:
-                break
-            self._mask(hit)
-            if hit.run and held.text[hit.end : view] in {"", "."}:
-                self._run = hit.run  # it may go on beyond what was looked at
+    def _judge(self, *, final: bool) -> bool:
+        """Decide what begins in the segment, one after the other, then let it leave."""
+        while self._openings:
+            if not self._decide(*self._openings[0], final=final):
+                return False
+            if self._stop < 0:
                 return True
-        if held.taken < goal:
-            self._emit(held.take_chars(goal - held.taken))
+        hits = self._hits
+        if self._far:
+            hits = list(in_order([*hits, *self._far], self._program.ranks))
+        end, sealed = self._stop, 0
+        for hit in hits:
+            if hit.start < sealed:
+                continue
+            if self._mask(hit):
+                return True
+            sealed = hit.end if hit.sealed else sealed
+            # Inside an over-long segment, and behind a gap, the next look begins after the value.
+            if hit.sealed or hit.start > end or self._stride is not None:
+                end = max(end, hit.end)
+        self._outlet.release(end)
+        if self._stride is not None and self._held.taken < self._stride[1]:
+            self._outlet.release_chars(self._stride[1] - self._held.taken)
+        self._leave_segment()
         return True
 
-    def _starts_iban(self, end: int) -> bool:
-        held, mode = self._held, self._program.openings.iban
-        if mode is None or held.at == self._skip:
-            return False
-        if opens_iban(held.text, held.at, end):
-            self._mode = mode
-            return True
-        return False
-
-    def _decide(self, mode: Mode, *, final: bool) -> bool:
+    def _decide(self, place: int, rank: int, detector: SpanningDetector, *, final: bool) -> bool:
+        """Let `detector` decide about a value at `place`; False if it must wait."""
         held = self._held
+        while self._hits and self._hits[0].start < place:
+            if self._mask(self._hits.pop(0)):
+                return True
+        if place > held.at:
+            self._outlet.release(place)
         ended = final or held.size > HOLD
-        verdict = mode.decide(held.text, held.at, held.index_after(HOLD), ended=ended)
+        verdict = detector.decide(held.text, place, held.index_after(HOLD), ended=ended)
         if verdict is Verdict.WAIT:
             return False
-        self._mode = None
-        if isinstance(verdict, Hit) and not self._program.allowed(held.text, verdict):
-            self._mask(verdict)
-            self._run = verdict.run
-        elif isinstance(mode, IbanNumber | PrivateKey):
-            self._skip = held.at
+        del self._openings[0]
+        after = place + 1
+        if isinstance(verdict, Hit) and self._program.accepts(held.text, verdict):
+            self._far.append(verdict)
+            after = max(after, verdict.end)
+        if after <= self._stop:
+            again = detector.opens(held.text, after, self._stop)
+            if again is not None and not (again == self._stop and self._stride):
+                insort(self._openings, (again, rank, detector), key=_BY_PLACE)
         return True
+
+    def _mask(self, hit: Hit) -> bool:
+        """Replace `hit`; True if it goes on beyond what is here, so that its rest is swallowed."""
+        goes_on = hit.run is not None and (
+            any(hit is far for far in self._far)
+            or (
+                self._stride is not None and self._held.text[hit.end : self._stride[0]] in {"", "."}
+            )
+        )
+        if not self._outlet.mask(hit, whole=not goes_on) or not goes_on:
+            return False
+        self._outlet.release(hit.end)
+        self._run = hit.run
+        self._leave_segment()
+        return True
+
+    def _leave_segment(self) -> None:
+        self._stop = -1
+        self._stride = None
+        self._hits, self._far, self._openings = [], [], []
 
     def _swallow(self, run: Run, *, final: bool) -> bool:
         held = self._held
         end, done = run.eat(held.text, held.at, final=final)
-        dropped = held.take(end) if done and run.exact else held.take_before(end)
-        if self._shown:
-            self._emit(dropped)
-        elif dropped:
-            self._growth -= len(dropped)
-            self._gaps.append((len(self._out), len(dropped)))
-            self._out.append("")
+        self._outlet.swallow(held.take(end) if done and run.exact else held.take_before(end))
         if done:
             self._run = None
-        if self._keep and dropped:
-            end_in, end_out = held.taken, held.taken + self._growth
-            self._spans[-1] = replace(self._spans[-1], end_in=end_in, end_out=end_out)
         return done
-
-    def _mask(self, hit: Hit) -> None:
-        """Let the text before `hit` leave and the placeholder in place of the value."""
-        held = self._held
-        action = self._actions[hit.family]
-        if action == "block":
-            raise BlockedContent(hit.family)
-        self._emit(held.take_before(hit.start))
-        start_in, start_out = held.taken, held.taken + self._growth
-        value = held.take(hit.end)
-        self._shown = action == "report"
-        if self._shown:
-            self._emit(value)
-        else:
-            placeholder = hit.kind.placeholder
-            self._growth += len(placeholder) - len(value)
-            self._gaps.append((len(self._out), len(value)))
-            self._emit(placeholder)
-        label = hit.kind.label
-        self.counts[label] = self.counts.get(label, 0) + 1
-        if self._keep:
-            self._spans.append(
-                Span(
-                    kind=hit.kind.word,
-                    label=label,
-                    start_in=start_in,
-                    end_in=held.taken,
-                    start_out=start_out,
-                    end_out=held.taken + self._growth,
-                    detector=hit.rule,
-                )
-            )
-
-    def _emit(self, piece: str) -> None:
-        if piece:
-            self._out.append(piece)
 
     def _settle(self) -> None:
         """Shorten the buffer, and see whether the short way is open for the next piece."""
@@ -326,14 +297,25 @@ class Redactor:
         if shift:
             self._end -= shift
             self._seen -= shift
-            self._skip -= shift
+            self._outlet.cover -= shift
+            if self._stop >= 0:
+                self._shift_segment(shift)
         self._quick = (
-            self._mode is None
+            self._stop < 0
             and self._run is None
             and held.same
+            and self._outlet.cover <= held.at
             # A space between two digits is no barrier, so the short way needs to know its left.
             and not held.text[held.at - 1 : held.at].isdigit()
         )
+
+    def _shift_segment(self, shift: int) -> None:
+        self._stop -= shift
+        if self._stride is not None:
+            self._stride = self._stride[0] - shift, self._stride[1]
+        for hits in (self._hits, self._far):
+            hits[:] = [changed(hit, start=hit.start - shift, end=hit.end - shift) for hit in hits]
+        self._openings = [(place - shift, rank, each) for place, rank, each in self._openings]
 
 
 class RedactorSet:

@@ -19,7 +19,7 @@ from tidegate.redaction.detectors.digits import (
     joined_before,
     starts_free,
 )
-from tidegate.redaction.hits import Hit
+from tidegate.redaction.hits import RANKS, Hit
 from tidegate.redaction.spans import CARD
 
 FEWEST_DIGITS, MOST_DIGITS = 13, 19
@@ -78,6 +78,8 @@ class Cards:
     """13 to 19 digits of a known network with a right check digit; 12 and any network if cued."""
 
     family = "card"
+    rank = RANKS["card"]
+    shortest = 13
     anchors = (NINE_DIGITS,)
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:

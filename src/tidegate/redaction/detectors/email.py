@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 
 from tidegate.redaction.barriers import LATIN
-from tidegate.redaction.hits import DottedRun, Hit
+from tidegate.redaction.hits import RANKS, DottedRun, Hit
 from tidegate.redaction.spans import EMAIL
 
 _LOCAL_MAX = 64
@@ -28,6 +28,8 @@ class Email:
     """Local part, `@` or `%40`, domain with at least one dot and a top level of letters."""
 
     family = "email"
+    rank = RANKS["email"]
+    shortest = 6
     anchors = (("@", ""), ("%", "40"))
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:

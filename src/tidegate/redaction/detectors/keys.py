@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate.redaction.hits import DOTTED, URL_SAFE, Hit, Run
+from tidegate.redaction.hits import DOTTED, RANKS, URL_SAFE, Hit, Run
 from tidegate.redaction.spans import SECRET
 
 _WORD = "[A-Za-z0-9]"
@@ -96,6 +96,8 @@ class Keys:
     """Prefixed keys; a key ends where its characters end, however long it is."""
 
     family = "key"
+    rank = RANKS["key"]
+    shortest = 20
     anchors = tuple(form.anchor for form in FORMATS)
 
     def __init__(self) -> None:
@@ -120,6 +122,8 @@ class WebTokens:
     """JWT and JWE, also encoded once more; a long header without its dot counts from 200 on."""
 
     family = "jwt"
+    rank = RANKS["jwt"]
+    shortest = 24
     anchors = (("J", "(?<=eyJ)"), ("K", "(?<=ZXlK)"))
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:

@@ -18,7 +18,7 @@ from tidegate.redaction.detectors.digits import (
     ends_free,
     starts_free,
 )
-from tidegate.redaction.hits import Hit
+from tidegate.redaction.hits import RANKS, Hit
 from tidegate.redaction.spans import SSN
 
 _CUE = re.compile(r"(?i:\bssn\b|social[ \-]security)[^0-9\n]{0,32}$")
@@ -36,6 +36,8 @@ class SocialSecurity:
     """Three, two and four digits, or nine after a cue such as "SSN"."""
 
     family = "ssn"
+    rank = RANKS["ssn"]
+    shortest = 9
     anchors = (NINE_DIGITS,)
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
