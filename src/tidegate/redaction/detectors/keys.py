@@ -1,7 +1,7 @@
 """Is this an access key that its issuer marks with a prefix, or a web token?
 
 Lives here: the table of prefixes, each with the characters and the least length of what follows.
-Does not live here: values known by the word before them (modes).
+Does not live here: values known by the word before them (keywords).
 """
 
 import re

@@ -1,58 +1,14 @@
-"""Does the text after an opening such as `password:` or `https://` turn out to be a secret?
+"""Is what follows a word such as `password:` or `Authorization:` a secret?
 
-Lives here: the openings and, for each, the decision about the text that follows (see
-`SpanningDetector`). Does not live here: the walk that finds openings and carries decisions out
-(stream).
+Lives here: the words, and the judgement of the value behind them. Does not live here: values that
+show by themselves what they are (keys, email and the others).
 """
 
 import re
 from dataclasses import dataclass, replace
 
 from tidegate.redaction.hits import RANKS, Anchors, CharRun, Find, Hit, Verdict
-from tidegate.redaction.spans import IBAN, PLACEHOLDER, SECRET
-
-# ---- scheme://user:password@host --------------------------------------------------------------
-
-_NOT_AUTHORITY = r"\s/?#\"'<>\\`"
-_AUTHORITY = re.compile(rf"[^{_NOT_AUTHORITY}]*")
-_AUTHORITY_MAX = 336
-_USERINFO_RUN = CharRun(re.compile(rf"[^{_NOT_AUTHORITY}@]*"))
-_TEMPLATE = re.compile(rf"\$?\{{[^}}]*\}}|\$[A-Za-z_][A-Za-z0-9_]*|\*+|%s|{PLACEHOLDER.pattern}")
-
-
-@dataclass(frozen=True, slots=True)
-class UrlCredentials:
-    """`user:password@` at the head of a URL's authority."""
-
-    family = "url_credentials"
-    rank = RANKS["url_credentials"]
-    anchors = (("/", r"(?<=[A-Za-z0-9]://)"),)
-
-    def opens(self, text: str, start: int, stop: int) -> int | None:
-        """See `SpanningDetector`."""
-        scheme = text[stop - 4 : stop] if stop >= 4 and stop > start else ""
-        return stop if scheme[1:] == "://" and scheme[0] in _WORD_CHARS else None
-
-    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `SpanningDetector`."""
-        edge = min(end, start + _AUTHORITY_MAX)
-        found = _AUTHORITY.match(text, start, edge)
-        stop = found.end() if found else start
-        if stop == end and not ended and stop < start + _AUTHORITY_MAX:
-            return Verdict.WAIT
-        at = text.rfind("@", start, stop)
-        if at < 0:
-            # No end of the authority in sight, yet already longer than any host and port.
-            if stop == start + _AUTHORITY_MAX and 0 <= text.find(":", start, stop) < stop - 16:
-                return Hit(start, stop, self.family, "url_credentials", SECRET, _USERINFO_RUN)
-            return Verdict.TEXT
-        colon = text.find(":", start, at)
-        if colon < 0 or colon + 1 == at or _TEMPLATE.fullmatch(text, colon + 1, at):
-            return Verdict.TEXT
-        return Hit(start, at, self.family, "url_credentials", SECRET, sealed=True)
-
-
-# ---- password: value, Authorization: Scheme value ---------------------------------------------
+from tidegate.redaction.spans import SECRET
 
 _STRONG = r"passw(?:or)?d|passphrase|passcode|pwd"
 # A page token is a place in a list, not a secret.
@@ -221,119 +177,6 @@ class KeywordValue:
         if typed and (typed[0].start, typed[0].end) == (head, stop):
             return Verdict.TEXT
         return Hit(head, stop, self.family, f"{self.family}_value", SECRET)
-
-
-# ---- IBAN -------------------------------------------------------------------------------------
-
-_IBAN_SIZES = {
-    **dict.fromkeys(("NO",), 15),
-    **dict.fromkeys(("BE", "BI"), 16),
-    **dict.fromkeys(("DK", "FK", "FO", "FI", "GL", "NL", "SD"), 18),
-    **dict.fromkeys(("MK", "SI"), 19),
-    **dict.fromkeys(("AT", "BA", "EE", "KZ", "XK", "LT", "LU", "MN"), 20),
-    **dict.fromkeys(("HR", "LV", "LI", "CH"), 21),
-    **dict.fromkeys(("BH", "BG", "CR", "GE", "DE", "IE", "ME", "RS", "GB", "VA"), 22),
-    **dict.fromkeys(("TL", "GI", "IQ", "IL", "OM", "SO", "AE"), 23),
-    **dict.fromkeys(("AD", "CZ", "MD", "PK", "RO", "SA", "SK", "ES", "SE", "TN", "VG"), 24),
-    **dict.fromkeys(("LY", "PT", "ST"), 25),
-    **dict.fromkeys(("IS", "TR"), 26),
-    **dict.fromkeys(("DJ", "FR", "GR", "IT", "MC", "MR", "SM", "BF", "CI", "CM", "CG"), 27),
-    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HN", "HU", "LB", "NI", "PL", "SV"), 28),
-    **dict.fromkeys(("BJ", "MG", "ML", "SN", "TG"), 28),
-    **dict.fromkeys(("BR", "EG", "PS", "QA", "UA", "YE"), 29),
-    **dict.fromkeys(("JO", "KW", "MU"), 30),
-    **dict.fromkeys(("MT", "SC"), 31),
-    **dict.fromkeys(("LC",), 32),
-    **dict.fromkeys(("RU",), 33),
-}
-_IBAN_HEAD = re.compile(r"(?<![A-Za-z0-9._%+'@~\-])([A-Za-z]{2})[0-9]{2}")
-_WORD_CHARS = frozenset("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789")
-
-
-def iban_checks(compact: str) -> bool:
-    """The remainder of ISO 13616 is right. `compact` is upper case without spaces."""
-    number = "".join(str(int(char, 36)) for char in compact[4:] + compact[:4])
-    return int(number) % 97 == 1
-
-
-@dataclass(frozen=True, slots=True)
-class IbanNumber:
-    """Length of the country and remainder; spaces or hyphens only after every fourth character."""
-
-    family = "iban"
-    rank = RANKS["iban"]
-    anchors = (("0-9", r"[0-9](?<=[A-Za-z]{2}[0-9]{2})"),)
-
-    def opens(self, text: str, start: int, stop: int) -> int | None:
-        """See `SpanningDetector`: a country code and two digits, with nothing before them."""
-        found = _IBAN_HEAD.match(text, start, stop)
-        return start if found is not None and found[1].upper() in _IBAN_SIZES else None
-
-    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `SpanningDetector`."""
-        size = _IBAN_SIZES[text[start : start + 2].upper()]
-        compact, place = "", start
-        while place < end and len(compact) < size:
-            char = text[place]
-            joiner = char in " -" and len(compact) % 4 == 0 and text[place - 1] in _WORD_CHARS
-            if char in _WORD_CHARS:
-                compact += char.upper()
-            elif not joiner:
-                return Verdict.TEXT
-            place += 1
-        if len(compact) < size or (place == end and not ended):
-            return Verdict.TEXT if ended else Verdict.WAIT
-        if text[place : min(place + 1, end)] in _WORD_CHARS or not iban_checks(compact):
-            return Verdict.TEXT
-        return Hit(start, place, self.family, "iban", IBAN)
-
-
-# ---- PEM --------------------------------------------------------------------------------------
-
-_PEM_OPENING = "-----BEGIN "
-_PEM_LABEL = re.compile(r"-----BEGIN [A-Z0-9 ]{0,48}-{0,5}")
-_PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
-_PEM_END_MAX = 64
-
-
-@dataclass(frozen=True, slots=True)
-class PemBody:
-    """A private key goes on to its END line, or to the end of the text if that never comes."""
-
-    exact: bool = True
-
-    def eat(self, text: str, start: int, *, final: bool) -> tuple[int, bool]:
-        """See `Run`."""
-        found = _PEM_END.search(text, start)
-        if found:
-            return found.end(), True
-        return (len(text), True) if final else (max(start, len(text) - _PEM_END_MAX), False)
-
-
-@dataclass(frozen=True, slots=True)
-class PrivateKey:
-    """`-----BEGIN ... PRIVATE KEY-----`, whatever follows."""
-
-    family = "private_key"
-    rank = RANKS["private_key"]
-    anchors = ((r"\-", "BEGIN "),)
-
-    def opens(self, text: str, start: int, stop: int) -> int | None:
-        """See `SpanningDetector`."""
-        place = stop - len(_PEM_OPENING)
-        return place if place >= start and text.startswith(_PEM_OPENING, place) else None
-
-    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
-        """See `SpanningDetector`."""
-        found = _PEM_LABEL.match(text, start, end)
-        header = found[0] if found else ""
-        stop = start + len(header)
-        if not header.endswith("-----") or len(header) <= len(_PEM_OPENING):
-            return Verdict.WAIT if stop == end and not ended else Verdict.TEXT
-        label = header[len(_PEM_OPENING) : -5]
-        if label.endswith(("PRIVATE KEY", "PRIVATE KEY BLOCK")):
-            return Hit(start, stop, self.family, "private_key", SECRET, PemBody())
-        return Verdict.TEXT
 
 
 def keyword_values(*, anything: bool, find: Find) -> KeywordValue:

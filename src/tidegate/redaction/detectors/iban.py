@@ -1,0 +1,68 @@
+"""Is this an international bank account number?
+
+Lives here: how long the number of each country is, and how it is grouped. Does not live here: the
+check digits (checksums).
+"""
+
+import re
+from dataclasses import dataclass
+
+from tidegate.redaction.checksums import iban
+from tidegate.redaction.detectors.digits import WORD
+from tidegate.redaction.hits import RANKS, Hit, Verdict
+from tidegate.redaction.spans import IBAN
+
+_IBAN_SIZES = {
+    **dict.fromkeys(("NO",), 15),
+    **dict.fromkeys(("BE", "BI"), 16),
+    **dict.fromkeys(("DK", "FK", "FO", "FI", "GL", "NL", "SD"), 18),
+    **dict.fromkeys(("MK", "SI"), 19),
+    **dict.fromkeys(("AT", "BA", "EE", "KZ", "XK", "LT", "LU", "MN"), 20),
+    **dict.fromkeys(("HR", "LV", "LI", "CH"), 21),
+    **dict.fromkeys(("BH", "BG", "CR", "GE", "DE", "IE", "ME", "RS", "GB", "VA"), 22),
+    **dict.fromkeys(("TL", "GI", "IQ", "IL", "OM", "SO", "AE"), 23),
+    **dict.fromkeys(("AD", "CZ", "MD", "PK", "RO", "SA", "SK", "ES", "SE", "TN", "VG"), 24),
+    **dict.fromkeys(("LY", "PT", "ST"), 25),
+    **dict.fromkeys(("IS", "TR"), 26),
+    **dict.fromkeys(("DJ", "FR", "GR", "IT", "MC", "MR", "SM", "BF", "CI", "CM", "CG"), 27),
+    **dict.fromkeys(("AL", "AZ", "BY", "CY", "DO", "GT", "HN", "HU", "LB", "NI", "PL", "SV"), 28),
+    **dict.fromkeys(("BJ", "MG", "ML", "SN", "TG"), 28),
+    **dict.fromkeys(("BR", "EG", "PS", "QA", "UA", "YE"), 29),
+    **dict.fromkeys(("JO", "KW", "MU"), 30),
+    **dict.fromkeys(("MT", "SC"), 31),
+    **dict.fromkeys(("LC",), 32),
+    **dict.fromkeys(("RU",), 33),
+}
+_IBAN_HEAD = re.compile(r"(?<![A-Za-z0-9._%+'@~\-])([A-Za-z]{2})[0-9]{2}")
+
+
+@dataclass(frozen=True, slots=True)
+class IbanNumber:
+    """Length of the country and remainder; spaces or hyphens only after every fourth character."""
+
+    family = "iban"
+    rank = RANKS["iban"]
+    anchors = (("0-9", r"[0-9](?<=[A-Za-z]{2}[0-9]{2})"),)
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`: a country code and two digits, with nothing before them."""
+        found = _IBAN_HEAD.match(text, start, stop)
+        return start if found is not None and found[1].upper() in _IBAN_SIZES else None
+
+    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
+        """See `SpanningDetector`."""
+        size = _IBAN_SIZES[text[start : start + 2].upper()]
+        compact, place = "", start
+        while place < end and len(compact) < size:
+            char = text[place]
+            joiner = char in " -" and len(compact) % 4 == 0 and text[place - 1] in WORD
+            if char in WORD:
+                compact += char.upper()
+            elif not joiner:
+                return Verdict.TEXT
+            place += 1
+        if len(compact) < size or (place == end and not ended):
+            return Verdict.TEXT if ended else Verdict.WAIT
+        if text[place : min(place + 1, end)] in WORD or not iban(compact):
+            return Verdict.TEXT
+        return Hit(start, place, self.family, "iban", IBAN)
