@@ -38,7 +38,7 @@ BEFORE: dict[str, tuple[Script, bool]] = {
 
 
 @pytest.mark.parametrize(("script", "streaming"), BEFORE.values(), ids=BEFORE)
-def test_leaving_before_anything_left_costs_nothing_and_tries_nobody_else(
+def test_leaving_before_anything_left_costs_no_tokens_and_tries_nobody_else(
     script: Script,
     streaming: bool,  # noqa: FBT001 - a parameter of the table
 ) -> None:
@@ -51,7 +51,7 @@ def test_leaving_before_anything_left_costs_nothing_and_tries_nobody_else(
         assert exchange.status == 0
         assert world.providers.order == ["primary"]
         assert (await world.usage()).used == 0
-        assert world.charging.released == 1
+        assert world.charging.settled == 1  # as a request: who always leaves is limited as well
         assert world.records.outcomes == ["cancelled"]
         assert world.records.ends[0].snapshot().status == 0
         assert world.metric("attempts_total", provider="primary", result="cancelled") == 1
@@ -194,9 +194,13 @@ def test_leaving_at_any_await_of_the_path_leaves_nothing_behind(kind: str, times
             (outcome,) = world.records.outcomes
             outcomes.add(outcome)
             assert world.charging.settled + world.charging.released <= 1
-            # The tenant pays from the moment in which the answer begins to leave, not before.
+            # The tenant pays from the moment in which the answer begins to leave; for a plain
+            # answer from the moment in which the provider begins it.
             began = bool(handed) and handed[0]["status"] == 200
-            assert ((await world.usage(LIMIT)).used > 0) == began
+            attempts = [step for step in world.records.steps if step.stage == "attempt"]
+            begun = bool(attempts) and attempts[-1].values["status"] == 200
+            pays = began or (begun and kind == "plain")
+            assert ((await world.usage(LIMIT)).used > 0) == pays
             whole = began and len(handed) > 1 and not handed[-1].get("more_body", False)
             assert not hit or outcome == "cancelled" or whole or not began
             assert world.state_or_none() in (None, State.CLOSED)

@@ -249,7 +249,7 @@ def test_the_stages_come_in_the_order_of_the_path() -> None:
             "limits",
         ]
         settled = world.records.steps[-1]
-        assert settled.values == {"input_tokens": 12, "output_tokens": 31}
+        assert settled.values.items() >= {"input_tokens": 12, "output_tokens": 31}.items()
         assert world.records.steps[4].found == {"email": 1}
 
     run(body())

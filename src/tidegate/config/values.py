@@ -16,6 +16,7 @@ from tidegate.config.sections.routing import Breaker, Candidate, Provider, Route
 from tidegate.config.sections.server import Caps
 from tidegate.identity import KeyEntry, KeyTable
 from tidegate.limits import ledger
+from tidegate.limits.prices import Price, PriceTable
 from tidegate.mcp import Rule, RuleSet, compile_condition
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.policy import Principal
@@ -73,6 +74,23 @@ def _limit(limit: Limit, *, on_redis: bool) -> ledger.Limit:
         servers=limit.match.servers,
         tools=limit.match.tools,
         on_store_down=limit.on_store_down or (shared if on_redis else "closed"),
+    )
+
+
+def price_table(config: Config) -> PriceTable:
+    """The prices; cached input without a price of its own costs as much as other input."""
+    return PriceTable(
+        {
+            provider: {
+                model: Price(
+                    price.input,
+                    price.output,
+                    price.input if price.cached is None else price.cached,
+                )
+                for model, price in models.items()
+            }
+            for provider, models in config.prices.items()
+        }
     )
 
 

@@ -11,10 +11,10 @@ from types import TracebackType
 
 from tidegate.clock import Clock
 from tidegate.errors import ContentBlocked, RateLimited, RequestExceedsLimit, TidegateError
+from tidegate.gateway.charge import Charge
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
 from tidegate.gateway.tally import tally
-from tidegate.limits.ledger import Need
 from tidegate.records.entries import Trail
 from tidegate.records.store import Recorder
 
@@ -57,12 +57,18 @@ class Account:
         self._accounting.recorder.begin(self._trail)
         return self
 
-    def used(self, need: Need | None) -> None:
-        """What the request is settled at; None if that stays an estimate."""
-        if need is None:
+    def used(self, charge: Charge) -> None:
+        """What the request is settled at, if it is and that is known."""
+        need = charge.used
+        if need is None or not charge.committed:
             return
         self._trail.step(
-            "limits", "settle", input_tokens=need.input_tokens, output_tokens=need.output_tokens
+            "limits",
+            "settle",
+            input_tokens=need.input_tokens,
+            output_tokens=need.output_tokens,
+            money_micros=need.money_micros or None,
+            counted=charge.counted or None,
         )
 
     async def __aexit__(

@@ -5,6 +5,7 @@ not live here: which target is next (routing.failover), how an answer's bytes ge
 (relay), what may leave (pipeline).
 """
 
+import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,9 +13,10 @@ from dataclasses import dataclass
 from tidegate.clock import Clock
 from tidegate.errors import Overloaded
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage
+from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage, Spent
 from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay, attempts_header, outcome_of
-from tidegate.providers.openai import chat_request
+from tidegate.limits.ledger import Need
+from tidegate.providers.openai import chat_request, refuses_usage
 from tidegate.routing.failover import Try
 from tidegate.routing.outcome import Outcome, classify, retry_after_s
 from tidegate.transport.inbox import AttemptFailed, Inbox, Inboxes
@@ -23,6 +25,7 @@ from tidegate.transport.upstream import Transport, UpstreamRequest
 logger = logging.getLogger(__name__)
 
 _ERROR_BODY_BYTES = 65_536
+_MOST_REFUSING = 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +40,15 @@ class Bounds:
     error_body_s: float = 1.0
 
 
+class _UsageRefused(Exception):
+    """The provider does not know the option by which we asked for usage."""
+
+
 class Attempts:
-    """Carries calls over one transport. Stateless but for what it was built with."""
+    """Carries calls over one transport.
+
+    It remembers which providers refuse to be asked for usage, and nothing else of a call.
+    """
 
     def __init__(
         self,
@@ -53,6 +63,7 @@ class Attempts:
         self._clock = clock
         self._metrics = metrics
         self._bounds = bounds
+        self._refusing_usage: set[tuple[str, str | None]] = set()
 
     async def answer(self, call: ChatCall) -> str:
         """Answer the client from the first target that can; raises what the client gets if none.
@@ -90,6 +101,8 @@ class Attempts:
 
     def _give_back(self, call: ChatCall, step: Try, error: BaseException) -> None:
         """The attempt ended by no fault of its target: the client left, or we failed."""
+        if isinstance(error, asyncio.CancelledError) and not call.charge.committed:
+            _charge_who_left(call, step)
         outcome = outcome_of(error)
         call.failover.finished(outcome, self._clock.monotonic_s())
         self._note(call, step, Ended(outcome, call.upstream_status))
@@ -104,7 +117,15 @@ class Attempts:
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
         provider = step.target.provider
-        call.trail.step("attempt", ended.outcome.value, provider=provider, status=ended.status)
+        tokens, micros = _abandoned(call, step, ended.outcome)
+        call.trail.step(
+            "attempt",
+            ended.outcome.value,
+            provider=provider,
+            status=ended.status,
+            abandoned_tokens=tokens,
+            abandoned_micros=micros,
+        )
         if ended.outcome not in (Outcome.OK, Outcome.CANCELLED):
             logger.warning(
                 "attempt_failed",
@@ -117,12 +138,24 @@ class Attempts:
             )
 
     async def _attempt(self, step: Try, call: ChatCall) -> Ended:
-        call.upstream_status = 0
+        target = step.target
+        sent = call.providers[target.provider].model_sent(target.upstream_model, call.model)
+        asking = call.asks_usage and (target.provider, sent) not in self._refusing_usage
+        try:
+            return await self._ask(step, call, ask_usage=asking)
+        except _UsageRefused:
+            # Once for each model of a provider, and within the same deadline.
+            self._note_refused_usage(call, target.provider, sent)
+            return await self._ask(step, call, ask_usage=False)
+
+    async def _ask(self, step: Try, call: ChatCall, *, ask_usage: bool) -> Ended:
+        """One call; raises _UsageRefused if what is wrong with it is that we asked for usage."""
+        call.upstream_status, call.stage = 0, None
         with self._inboxes.new() as inbox:
             try:
                 inbox.start(
                     self._transport,
-                    self._request(step, call),
+                    self._request(step, call, ask_usage=ask_usage),
                     connect_s=call.deadlines.connect_s,
                 )
                 inbox.arm(step.deadline_s)
@@ -132,20 +165,31 @@ class Attempts:
                     due_s = self._clock.monotonic_s() + self._bounds.error_body_s
                     inbox.arm(min(step.deadline_s, due_s))
                     body = await _bounded(inbox, _ERROR_BODY_BYTES)
+                    if ask_usage and refuses_usage(status, body):
+                        raise _UsageRefused
                     wish_s = retry_after_s(headers, self._clock.now_s())
                     return Ended(classify(status, headers, body), status, wish_s)
-                stage = self._stage(call, headers)
-                return await Relay(call, step, inbox, stage, self._clock, self._metrics).run()
+                call.stage = self._stage(call, headers)
+                return await Relay(call, step, inbox, call.stage, self._clock, self._metrics).run()
             except AttemptFailed as failed:
                 return Ended(OUTCOME_OF[failed.failure])
 
-    def _request(self, step: Try, call: ChatCall) -> UpstreamRequest:
+    def _note_refused_usage(self, call: ChatCall, provider: str, model: str | None) -> None:
+        if len(self._refusing_usage) < _MOST_REFUSING:
+            self._refusing_usage.add((provider, model))
+        call.trail.step("usage", "refused", provider=provider)
+        logger.warning(
+            "usage_refused", extra={"request_id": call.trail.request_id, "provider": provider}
+        )
+
+    def _request(self, step: Try, call: ChatCall, *, ask_usage: bool) -> UpstreamRequest:
         made = chat_request(
             call.providers[step.target.provider],
             step.target,
             call.body,
             model=call.model,
             stream=call.stream,
+            ask_usage=ask_usage,
         )
         return UpstreamRequest(
             made.method, made.url, made.headers, made.body, made.proxy, replayable=True
@@ -159,6 +203,7 @@ class Attempts:
                 max_event_bytes=self._bounds.event_bytes,
                 before_commit_bytes=self._bounds.before_commit_bytes,
                 tail_comment=call.masking.tail_comment,
+                strip_usage=call.asks_usage,
             )
         return ChatAnswer(
             call.masking.answer_filter(),
@@ -166,6 +211,33 @@ class Attempts:
             # A stream was asked for: a document is an error object, or no answer to that.
             acceptable=not call.stream,
         )
+
+
+def _charge_who_left(call: ChatCall, step: Try) -> None:
+    """The client left before it had anything of the answer.
+
+    It counts as a request. It pays for the prompt once that is known to be spent: when the
+    provider has begun a plain answer, or has reported the prompt of a stream. Until then the
+    cost is the operator's (`_abandoned`).
+    """
+    stage = call.stage
+    if stage is not None and (not call.stream or stage.spent.prompt is not None):
+        call.charge_for(step.target, stage.spent)
+    else:
+        call.charge.use(Need())
+    call.charge.commit()
+
+
+def _abandoned(call: ChatCall, step: Try, outcome: Outcome) -> tuple[int | None, int | None]:
+    """Tokens and money that this attempt may have taken although no client is charged for them.
+
+    A provider that answered 200, or was still at work when we gave up, has read the prompt.
+    """
+    at_work = call.stage is not None or outcome in (Outcome.TIMEOUT, Outcome.CANCELLED)
+    if call.bill is not None or not at_work:
+        return None, None
+    need = call.quote.bill(step.target, call.stage.spent if call.stage else Spent()).need
+    return need.total_tokens, need.money_micros or None
 
 
 async def _bounded(inbox: Inbox, limit: int) -> bytes:

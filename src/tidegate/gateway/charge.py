@@ -34,25 +34,24 @@ class Charge:
     """What one request owes. It owes nothing until `commit`; then what `use` says it used.
 
     A committed charge of which no usage is known stands at its estimate: it is never free.
+    `counted` says that a part of the usage is our own count.
     """
 
-    __slots__ = ("_committed", "_input_tokens", "_output_tokens")
+    __slots__ = ("_committed", "_used", "counted")
 
     def __init__(self) -> None:
         self._committed = False
-        self._input_tokens: int | None = None
-        self._output_tokens: int | None = None
+        self._used: Need | None = None
+        self.counted = False
 
     def commit(self) -> None:
         """From now on the request is settled, whatever ends it; before, it is released."""
         self._committed = True
 
-    def use(self, *, input_tokens: int | None = None, output_tokens: int | None = None) -> None:
-        """Set what was really used so far; a part not named keeps its value."""
-        if input_tokens is not None:
-            self._input_tokens = max(0, input_tokens)
-        if output_tokens is not None:
-            self._output_tokens = max(0, output_tokens)
+    def use(self, used: Need, *, counted: bool = False) -> None:
+        """Set what was really used so far; the last word counts."""
+        self._used = used
+        self.counted = counted
 
     @property
     def committed(self) -> bool:
@@ -61,10 +60,8 @@ class Charge:
 
     @property
     def used(self) -> Need | None:
-        """What a settlement would charge; None while one of the two parts is unknown."""
-        if self._input_tokens is None or self._output_tokens is None:
-            return None
-        return Need(self._input_tokens, self._output_tokens)
+        """What a settlement would charge; None while nothing is known."""
+        return self._used
 
 
 class Charging:

@@ -15,7 +15,7 @@ disappears; one that has not is released. Never both, never neither (charge).
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate import strictjson
 from tidegate.clock import Clock
@@ -26,16 +26,21 @@ from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.masking import Masking
+from tidegate.gateway.quote import Quote
 from tidegate.gateway.relay import ChatCall
 from tidegate.gateway.respond import Receive, Responder, Scope, authorization
 from tidegate.identity.keys import KeyTable
 from tidegate.limits.estimate import estimate_request
+from tidegate.limits.learned import LearnedFactors
 from tidegate.limits.ledger import LimitTable
+from tidegate.limits.prices import PriceTable
+from tidegate.policy import Principal
 from tidegate.providers.base import Provider
+from tidegate.providers.openai import leaves_usage_out
 from tidegate.records.entries import Trail
 from tidegate.redaction import Counts
 from tidegate.routing.failover import Failover
-from tidegate.routing.plan import RouteTable
+from tidegate.routing.plan import Route, RouteTable
 from tidegate.routing.targets import Targets
 
 _LEASE_GRACE_S = 30.0
@@ -52,6 +57,7 @@ class ChatPolicy:
     providers: Mapping[str, Provider]
     masking: Mapping[str, Masking]
     """By route name."""
+    prices: PriceTable = field(default_factory=lambda: PriceTable({}))
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,6 +104,7 @@ class Chat:
         self._targets = targets
         self._accounting = accounting
         self._clock = clock
+        self._learned = LearnedFactors()
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
         """Answer one request; raises the TidegateError that the client gets otherwise."""
@@ -117,20 +124,15 @@ class Chat:
                 raise policy.routes.refusal(request.model, principal)
             trail.step("route", "match", rule=route.name)
             account.route = route.name
-            estimate = await beside_the_loop(
-                len(body.raw),
-                estimate_request,
-                request.document,
-                default_output_tokens=route.default_output_tokens,
-            )
+            quote = await self._quote(policy, principal, route, request, len(body.raw))
             deadlines = route.deadlines
             total_s = deadlines.stream_total_s if request.stream else deadlines.total_s
             async with self._charging.reserved(
                 responder.request_id,
-                policy.limits.charges(principal, route=route.name, need=estimate),
+                quote.charges(policy.limits, principal, route.name),
                 lease_s=total_s + _LEASE_GRACE_S,
             ) as charge:
-                trail.step("limits", "reserved", tokens=estimate.total_tokens)
+                _note_reserved(trail, quote)
                 masking = policy.masking[route.name]
                 data, found = await beside_the_loop(
                     len(body.raw), _masked, masking, request.document, body.raw
@@ -140,7 +142,7 @@ class Chat:
                     body=data,
                     model=request.model,
                     stream=request.stream,
-                    estimate=estimate,
+                    quote=quote,
                     providers=policy.providers,
                     masking=masking,
                     deadlines=deadlines,
@@ -155,11 +157,56 @@ class Chat:
                     charge=charge,
                     trail=trail,
                     responder=responder,
+                    asks_usage=leaves_usage_out(request.document),
                 )
                 try:
                     account.outcome = await self._attempts.answer(call)
                 finally:
-                    account.used(charge.used)
+                    account.used(charge)
+                    self._learn(principal, call)
+
+    async def _quote(
+        self,
+        policy: ChatPolicy,
+        principal: Principal,
+        route: Route,
+        request: ChatRequest,
+        size_bytes: int,
+    ) -> Quote:
+        estimate = await beside_the_loop(
+            size_bytes,
+            estimate_request,
+            request.document,
+            default_output_tokens=route.default_output_tokens,
+        )
+        return Quote.of(
+            estimate,
+            route,
+            policy.providers,
+            policy.prices,
+            model=request.model,
+            factor=self._learned.factor(principal.tenant, request.model or ""),
+        )
+
+    def _learn(self, principal: Principal, call: ChatCall) -> None:
+        """Compare the estimate of the prompt with the provider's figure, if there is one."""
+        if call.bill is not None and call.bill.prompt is not None:
+            self._learned.learn(
+                principal.tenant,
+                call.model or "",
+                estimated=call.quote.plain.input_tokens,
+                actual=call.bill.prompt,
+            )
+
+
+def _note_reserved(trail: Trail, quote: Quote) -> None:
+    trail.step(
+        "limits",
+        "reserved",
+        tokens=quote.need.total_tokens,
+        money_micros=quote.money_micros or None,
+        factor=None if quote.factor == 1.0 else round(quote.factor, 3),
+    )
 
 
 def _masked(masking: Masking, document: dict[str, object], raw: bytes) -> tuple[bytes, Counts]:

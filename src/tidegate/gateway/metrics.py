@@ -103,6 +103,18 @@ class Metrics:
         """So many tokens of `kind` (input, output) were settled."""
         self._tokens.labels(self._bounded("tenant", tenant), kind).inc(amount)
 
+    def cost(self, *, tenant: str, micros: int) -> None:
+        """So much money was settled, by the prices of the file."""
+        if micros:
+            self._cost.labels(self._bounded("tenant", tenant)).inc(micros)
+
+    def abandoned(self, *, provider: str, tokens: int, micros: int) -> None:
+        """An attempt that no client pays for may have taken so much of the operator's account."""
+        if tokens:
+            self._abandoned_tokens.labels(self._bounded("provider", provider)).inc(tokens)
+        if micros:
+            self._abandoned_cost.labels(self._bounded("provider", provider)).inc(micros)
+
     def limit_rejected(self, *, tenant: str, limit: str) -> None:
         """A limit refused a request."""
         labels = (self._bounded("tenant", tenant), self._bounded("limit", limit))
@@ -142,6 +154,13 @@ class Metrics:
         self._refused = counter("refused", "Requests refused before identity.", "code")
         self._attempts = counter("attempts", "Targets tried or skipped.", "provider", "result")
         self._tokens = counter("tokens", "Tokens settled.", "tenant", "kind")
+        self._cost = counter("cost_micros", "Money settled, in millionths.", "tenant")
+        self._abandoned_tokens = counter(
+            "abandoned_tokens", "Tokens of attempts that nobody is charged for.", "provider"
+        )
+        self._abandoned_cost = counter(
+            "abandoned_cost_micros", "Their price, in millionths.", "provider"
+        )
         self._limit_rejections = counter(
             "limit_rejections", "Requests over a limit.", "tenant", "limit"
         )

@@ -16,10 +16,12 @@ from tidegate.errors import TidegateError, UpstreamError, envelope
 from tidegate.limits.estimate import TextMeter
 from tidegate.providers.base import Glance, MalformedEvent, Usage
 from tidegate.providers.openai import glance, glance_completion
+from tidegate.providers.splice import without_member
 from tidegate.redaction import Counts
 from tidegate.routing.outcome import Outcome
 
 _DONE = b"data: [DONE]\n\n"
+_USAGE_KEY = b'"usage"'
 _MOST_CHOICES = 1024  # providers take an `n` of 128; all of them are remembered
 
 
@@ -64,6 +66,16 @@ class Spent:
         return self.usage.prompt if self.usage else None
 
     @property
+    def cached(self) -> int:
+        """Tokens of the prompt that the upstream had read before."""
+        return self.usage.cached if self.usage else 0
+
+    @property
+    def counted(self) -> bool:
+        """Whether a part of the answer is our own count, for want of the upstream's."""
+        return self.usage is None or self.meter.tokens > 0
+
+    @property
     def output_tokens(self) -> int:
         """Tokens of the answer so far."""
         return (self.usage.completion if self.usage else 0) + self.meter.tokens
@@ -73,11 +85,19 @@ class Spent:
         if text:
             self.meter.add(text)
         if usage is not None:
-            self.usage = usage
+            self.usage = usage if self.usage is None else _latest(self.usage, usage)
             if usage.completion:
                 # Its number holds the text so far. A report that comes early, with nothing or
                 # one token in it, must not make free what follows for who leaves in between.
                 self.meter = TextMeter()
+
+
+def _latest(before: Usage, after: Usage) -> Usage:
+    """What two reports of one answer come to: what was used does not become less."""
+    prompt = before.prompt if after.prompt is None else after.prompt
+    completion = max(before.completion, after.completion)
+    total = max(before.total, after.total)
+    return Usage(prompt, completion, total, max(before.cached, after.cached))
 
 
 class ResponseStage(Protocol):
@@ -112,8 +132,10 @@ class ChatStream:
     Content is text, reasoning, a refusal, a tool call or a finish reason; comments, role chunks,
     empty deltas and usage are not. `tokens_seen` counts content events: it is what deadlines
     watch. `broken` says why the answer is none, or is cut; what was good before it has been
-    returned. After `[DONE]` further bytes are ignored. Cost: one pass over the bytes; held text
-    and one unfinished event in memory. Raises only what the filter raises.
+    returned. After `[DONE]` further bytes are ignored. With `strip_usage` the client did not ask
+    for usage and we did: the event that reports it, and the members called usage, do not leave.
+    Cost: one pass over the bytes; held text and one unfinished event in memory. Raises only what
+    the filter raises.
     """
 
     __slots__ = (
@@ -123,6 +145,7 @@ class ChatStream:
         "_filter",
         "_finished",
         "_opened",
+        "_strip_usage",
         "_tail_comment",
         "broken",
         "complete",
@@ -137,8 +160,10 @@ class ChatStream:
         max_event_bytes: int,
         before_commit_bytes: int,
         tail_comment: bool = False,
+        strip_usage: bool = False,
     ) -> None:
         self._filter = stream_filter
+        self._strip_usage = strip_usage
         self._decoder = sse.Decoder(max_event_bytes)
         self._before_commit = b""
         self._before_commit_bytes = before_commit_bytes
@@ -212,7 +237,12 @@ class ChatStream:
             self._finished.update(seen.finished)
         if len(self._opened) + len(self._finished) > 2 * _MOST_CHOICES:
             raise MalformedEvent("more choices than anybody asks for")
-        for data in self._filter.feed(event.data):
+        payload = event.data
+        if self._strip_usage and _USAGE_KEY in payload:
+            if seen.only_usage:
+                return
+            payload = without_member(payload, "usage")
+        for data in self._filter.feed(payload):
             out.append(sse.encode(data))  # without its name: no field of the dialect, and unread
 
     def _close(self, out: list[bytes]) -> None:

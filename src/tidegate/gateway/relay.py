@@ -15,15 +15,15 @@ from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.pipeline import ResponseStage
+from tidegate.gateway.pipeline import ResponseStage, Spent
+from tidegate.gateway.quote import Bill, Quote
 from tidegate.gateway.respond import Header, Responder
-from tidegate.limits.ledger import Need
 from tidegate.providers.base import Provider
 from tidegate.records.entries import Trail
 from tidegate.routing.breaker import Verdict
 from tidegate.routing.failover import Failover, Try
 from tidegate.routing.outcome import TAXONOMY, Outcome
-from tidegate.routing.plan import Deadlines
+from tidegate.routing.plan import Deadlines, Target
 from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure
 
@@ -49,7 +49,7 @@ class ChatCall:
     body: bytes
     model: str | None
     stream: bool
-    estimate: Need
+    quote: Quote
     providers: Mapping[str, Provider]
     masking: Masking
     deadlines: Deadlines
@@ -58,8 +58,19 @@ class ChatCall:
     charge: Charge
     trail: Trail
     responder: Responder
+    asks_usage: bool = False
+    """Whether the client did not ask for usage, so that we do, and keep it to ourselves."""
     upstream_status: int = 0
     """Of the attempt under way; 0 before its head has come."""
+    stage: ResponseStage | None = None
+    """Of the attempt under way; None before its head has come with a 200."""
+    bill: Bill | None = None
+    """What the client owes for the answer so far; None while it owes nothing."""
+
+    def charge_for(self, target: Target, spent: Spent) -> None:
+        """From now on the client pays for what this answer of `target` has used."""
+        self.bill = self.quote.bill(target, spent)
+        self.charge.use(self.bill.need, counted=self.bill.counted)
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,12 +218,7 @@ class Relay:
             self._account()
 
     def _account(self) -> None:
-        spent, charge = self._stage.spent, self._call.charge
-        estimate = self._call.estimate
-        charge.use(
-            input_tokens=estimate.input_tokens if spent.prompt is None else spent.prompt,
-            output_tokens=spent.output_tokens,
-        )
+        self._call.charge_for(self._step.target, self._stage.spent)
 
     def _note_found(self) -> None:
         mode = self._call.masking.response

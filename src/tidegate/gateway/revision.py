@@ -55,6 +55,7 @@ def build(config: Config) -> Revision:
             limits=limits,
             providers=values.providers(config),
             masking={route.name: _route_masking(route) for route in routes.routes},
+            prices=values.price_table(config),
         ),
         tools=ToolTrafficPolicy(
             revision=config.revision,

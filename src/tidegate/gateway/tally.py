@@ -22,7 +22,13 @@ def tally(steps: Iterable[Step], tenant: str, metrics: Metrics) -> None:
     for step in steps:
         match step.stage, step.verdict:
             case "attempt", result:
-                metrics.attempt(provider=_word(step, "provider"), result=result)
+                provider = _word(step, "provider")
+                metrics.attempt(provider=provider, result=result)
+                metrics.abandoned(
+                    provider=provider,
+                    tokens=_number(step, "abandoned_tokens"),
+                    micros=_number(step, "abandoned_micros"),
+                )
             case "authorize", decision:
                 metrics.tool_decision(
                     server=_word(step, "server"), decision=decision, rule=step.rule
@@ -32,6 +38,7 @@ def tally(steps: Iterable[Step], tenant: str, metrics: Metrics) -> None:
             case "limits", "settle":
                 metrics.tokens(tenant=tenant, kind="input", amount=_number(step, "input_tokens"))
                 metrics.tokens(tenant=tenant, kind="output", amount=_number(step, "output_tokens"))
+                metrics.cost(tenant=tenant, micros=_number(step, "money_micros"))
             case stage, _ if stage in _DIRECTIONS:
                 metrics.redacted(direction=_DIRECTIONS[stage], found=step.found)
                 metrics.unscanned(direction=_DIRECTIONS[stage], amount=_number(step, "unscanned"))

@@ -62,13 +62,15 @@ class Need:
     """What one call takes, or took. It always counts as one request and one concurrent slot.
 
     `output_is_default`: the caller named no maximum, so `output_tokens` is our own guess. It
-    then gives way to the cap (see `amount`).
+    then gives way to the cap (see `amount_of`). `prompt_micros` is the part of `money_micros`
+    that the prompt alone costs.
     """
 
     input_tokens: int = 0
     output_tokens: int = 0
     output_is_default: bool = False
     money_micros: int = 0
+    prompt_micros: int = 0
 
     @property
     def total_tokens(self) -> int:
@@ -214,9 +216,10 @@ def amount_of(limit: Limit, need: Need) -> int:
     is smaller than our default must not be refused its first request.
     """
     amount = measure(limit.unit, need)
-    if need.output_is_default and (
-        limit.unit == "output_tokens" or (limit.unit == "tokens" and need.input_tokens <= limit.cap)
-    ):
+    if not need.output_is_default:
+        return amount
+    prompt = {"output_tokens": 0, "tokens": need.input_tokens, "money_micros": need.prompt_micros}
+    if prompt.get(limit.unit, limit.cap + 1) <= limit.cap:
         return min(amount, limit.cap)
     return amount
 

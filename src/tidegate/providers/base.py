@@ -41,6 +41,13 @@ class Provider:
             return self.models[model]
         return self.models.get("*")
 
+    def model_sent(self, upstream_model: str | None, model: str | None) -> str | None:
+        """The name that this provider sees for `model`; None if it sees none.
+
+        `upstream_model` is what the target itself asks for, which goes before `models`.
+        """
+        return upstream_model or self.upstream_model(model) or model
+
 
 @dataclass(frozen=True, slots=True)
 class ProviderRequest:
@@ -55,11 +62,15 @@ class ProviderRequest:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens as the provider reports them; each 0 or more. `prompt` None: it did not say."""
+    """Tokens as the provider reports them; each 0 or more. `prompt` None: it did not say.
+
+    `cached` of the prompt had been read before and may cost less.
+    """
 
     prompt: int | None
     completion: int
     total: int
+    cached: int = 0
 
 
 @dataclass(slots=True)
@@ -68,7 +79,8 @@ class Glance:
 
     `content`: there is something for the client to see (text, reasoning, refusal, tool call,
     audio or a finish reason), so an answer may begin. `text`: all generated text in it, tool
-    arguments included, for counting. `finished`: indexes of the choices that got their finish
+    arguments included, for counting. `only_usage`: nothing but a report of usage, as the event
+    that `stream_options` asks for. `finished`: indexes of the choices that got their finish
     reason here. `open_choices`: indexes of those that got a role or content but no finish
     reason; an upstream that leaves the index out means 0. `done`: the dialect's end mark.
     `error`: an error object, classified; then there is no content.
@@ -77,6 +89,7 @@ class Glance:
     content: bool = False
     error: Outcome | None = None
     usage: Usage | None = None
+    only_usage: bool = False
     text: str = ""
     finished: tuple[int, ...] = ()
     open_choices: tuple[int, ...] = ()

@@ -6,12 +6,13 @@ Everything is tolerant of unknown fields and of nulls, and believes nothing it h
 """
 
 from collections.abc import Iterator, Mapping
+from math import ceil
 from urllib.parse import urlencode
 
 import msgspec
 
 from tidegate.providers.base import Glance, MalformedEvent, Provider, ProviderRequest, Usage
-from tidegate.providers.splice import replace_model
+from tidegate.providers.splice import in_front, member_span, replace_model
 from tidegate.routing.outcome import Outcome, classify
 from tidegate.routing.plan import Target
 
@@ -20,7 +21,10 @@ _NO_HEADERS: Mapping[str, str] = {}
 _DONE = b"[DONE]"
 # What frames a message belongs to the transport, whatever the configuration says.
 _FRAMING = frozenset({"connection", "content-length", "host", "transfer-encoding"})
-_MAX_TOKENS = 1_000_000_000
+_ASKS = b'{"include_usage":true}'
+_OPTIONS = "stream_options"
+# No model reads or writes as much in one call: a larger figure is none.
+_MAX_TOKENS = 20_000_000
 
 
 class _Piece(msgspec.Struct):
@@ -55,20 +59,29 @@ _decoder = msgspec.json.Decoder(_Answer)
 
 
 def chat_request(
-    provider: Provider, target: Target, body: bytes, *, model: str | None, stream: bool
+    provider: Provider,
+    target: Target,
+    body: bytes,
+    *,
+    model: str | None,
+    stream: bool,
+    ask_usage: bool = False,
 ) -> ProviderRequest:
     """The request that asks `target` for a chat completion.
 
     `body` is a JSON object that strictjson has accepted and `model` its top-level "model" (None
     if absent). The same bytes are sent unless the target or the provider gives the model
-    another name. The only credential in it is the target's own, and no header of the client's
-    is taken over. Raises ValueError if `target` belongs to another provider.
+    another name, or `ask_usage` adds the wish for a report of usage. The only credential in it
+    is the target's own, and no header of the client's is taken over. Raises ValueError if
+    `target` belongs to another provider.
     """
     if target.provider != provider.name:
         raise ValueError("the target belongs to another provider")
-    upstream_model = target.upstream_model or provider.upstream_model(model)
-    if upstream_model is not None and upstream_model != model:
-        body = replace_model(body, upstream_model)
+    sent = provider.model_sent(target.upstream_model, model)
+    if sent is not None and sent != model:
+        body = replace_model(body, sent)
+    if ask_usage:
+        body = asking_for_usage(body)
     return ProviderRequest(
         method="POST",
         url=_url(provider),
@@ -76,6 +89,39 @@ def chat_request(
         body=body,
         proxy=provider.proxy,
     )
+
+
+def leaves_usage_out(document: Mapping[str, object]) -> bool:
+    """Whether the stream that the request `document` asks for would come without usage.
+
+    Odd values are for the provider to refuse, so they are neither.
+    """
+    options = document.get(_OPTIONS)
+    if document.get("stream") is not True or not (options is None or isinstance(options, dict)):
+        return False
+    return options is None or options.get("include_usage") in (None, False)
+
+
+def asking_for_usage(body: bytes) -> bytes:
+    """`body`, of which `leaves_usage_out` is true, with the wish for usage and nothing else new."""
+    span = member_span(body, _OPTIONS)
+    if span is None:
+        return in_front(body, b'"stream_options":' + _ASKS)
+    options = body[span[0] : span[1]]
+    if options.startswith(b"{"):
+        wish = member_span(options, "include_usage")
+        if wish is None:
+            options = in_front(options, b'"include_usage":true')
+        else:
+            options = options[: wish[0]] + b"true" + options[wish[1] :]
+    else:
+        options = _ASKS
+    return body[: span[0]] + options + body[span[1] :]
+
+
+def refuses_usage(status: int, body: bytes) -> bool:
+    """Whether an error answer says that the provider does not know `stream_options`."""
+    return status in (400, 422) and (b"stream_options" in body or b"include_usage" in body)
 
 
 def glance(data: bytes, *, event: str | None = None) -> Glance:
@@ -160,6 +206,7 @@ def _look(answer: _Answer, data: bytes) -> Glance:
     return Glance(
         content=content or bool(finished),
         usage=usage,
+        only_usage=answer.usage is not None and not answer.choices,
         text="".join(texts),
         finished=tuple(finished),
         open_choices=tuple(open_choices),
@@ -219,7 +266,8 @@ def _usage(value: object) -> Usage | None:
 
     What a total has beyond its parts is output: some providers leave thoughts out of
     `completion_tokens`, and bill them. A prompt that neither its own figure nor a total covers
-    is None: no prompt is free.
+    is None: no prompt is free. Fractions are rounded up; what is negative or beyond
+    all reason is no figure.
     """
     if not isinstance(value, dict):
         return None
@@ -232,13 +280,21 @@ def _usage(value: object) -> Usage | None:
     if not total:
         return None
     covered = prompt or stated > completion
-    return Usage(prompt if covered else None, total - prompt, total)
+    cached = min(_cached(value), prompt)
+    return Usage(prompt if covered else None, total - prompt, total, cached)
+
+
+def _cached(usage: Mapping[str, object]) -> int:
+    """Prompt tokens read from a cache, by either of the two names in use."""
+    details = usage.get("prompt_tokens_details")
+    named = details.get("cached_tokens") if isinstance(details, dict) else None
+    return _count(named) or _count(usage.get("prompt_cache_hit_tokens"))
 
 
 def _count(value: object) -> int:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return 0
-    return int(value) if 0 <= value <= _MAX_TOKENS else 0
+    return ceil(value) if 0 <= value <= _MAX_TOKENS else 0
 
 
 def _error(data: bytes) -> Outcome:
@@ -246,4 +302,11 @@ def _error(data: bytes) -> Outcome:
     return Outcome.SERVER_ERROR if outcome is Outcome.MALFORMED else outcome
 
 
-__all__ = ["chat_request", "glance", "glance_completion"]
+__all__ = [
+    "asking_for_usage",
+    "chat_request",
+    "glance",
+    "glance_completion",
+    "leaves_usage_out",
+    "refuses_usage",
+]

@@ -1,7 +1,7 @@
-"""How is the model's name replaced without touching anything else?
+"""How is one member of a JSON object changed without touching anything else?
 
 Lives here: the position of one top-level member in a JSON object. Does not live here: whether
-the document is sound (strictjson has judged it before).
+the document is sound (whoever calls has decoded it before).
 """
 
 import re
@@ -28,9 +28,34 @@ def replace_model(body: bytes, model: str) -> bytes:
     span = member_span(body, "model")
     if span is not None:
         return b"".join((body[: span[0]], value, body[span[1] :]))
+    return in_front(body, b'"model":' + value)
+
+
+def in_front(body: bytes, member: bytes) -> bytes:
+    """`body` with `member` (`"name":value`) before its first member; no scan, one copy."""
     start = _inside(body)
     comma = b"" if body.startswith(b"}", _after_space(body, start)) else b","
-    return b"".join((body[:start], b'"model":', value, comma, body[start:]))
+    return b"".join((body[:start], member, comma, body[start:]))
+
+
+def without_member(body: bytes, name: str) -> bytes:
+    """`body` without its top-level members called `name`, each with one comma beside it.
+
+    What is left are the bytes of a document that never had them: a member that is not the first
+    goes with the comma (and the space around it) before it, the first with the one after it.
+    The same demands and errors as `replace_model`.
+    """
+    start = position = _inside(body)
+    while (key := _KEY.match(body, position)) is not None:
+        end = _value_end(body, key.end())
+        if not _is(key[1], name):
+            position = end
+        elif position > start:
+            body = body[:position] + body[end:]
+        else:
+            following = _KEY.match(body, end)
+            body = body[:start] + body[following.start(1) if following else end :]
+    return body
 
 
 def member_span(body: bytes, name: str) -> tuple[int, int] | None:

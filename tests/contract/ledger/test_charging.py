@@ -79,9 +79,9 @@ async def served(charging: Charging, passed: list[str]) -> None:
         await pause()
         charge.commit()
         passed.append("committed")
-        charge.use(input_tokens=10, output_tokens=1)
+        charge.use(Need(10, 1))
         await pause()
-        charge.use(output_tokens=33)
+        charge.use(Need(10, 33))
         passed.append("finished")
 
 
@@ -136,7 +136,7 @@ def test_the_settlement_outlives_a_request_cancelled_twice_while_it_waits_for_it
         async def request() -> None:
             async with charging.reserved("r", ASKED, 30.0) as charge:
                 charge.commit()
-                charge.use(input_tokens=10, output_tokens=33)
+                charge.use(Need(10, 33))
                 ledger.gate.clear()
 
         task = asyncio.ensure_future(request())
@@ -159,7 +159,7 @@ def test_a_failure_before_commit_is_released_and_after_it_settled() -> None:
         async with charging.reserved("r", ASKED, 30.0) as charge:
             if commits:
                 charge.commit()
-                charge.use(input_tokens=1, output_tokens=2)
+                charge.use(Need(1, 2))
             raise LookupError
 
     async def body() -> None:
@@ -180,7 +180,6 @@ def test_a_committed_request_of_unknown_usage_stands_at_its_estimate() -> None:
         charging = Charging(ledger, "me")
         async with charging.reserved("r", ASKED, 30.0) as charge:
             charge.commit()
-            charge.use(output_tokens=2)
         assert ledger.events == [("settle", "r", None)]
 
     asyncio.run(body())
@@ -257,7 +256,7 @@ def test_after_a_request_its_client_finds_the_books_settled(kind: str, tmp_path:
         for turn in range(3):
             async with charging.reserved(f"r{turn}", ASKED, 30.0) as charge:
                 charge.commit()
-                charge.use(input_tokens=10, output_tokens=3)
+                charge.use(Need(10, 3))
         assert await ledger.usage(LIMIT, SCOPE) == Usage(39, 0, 61, 60.25)
 
     run(kind, tmp_path, body)

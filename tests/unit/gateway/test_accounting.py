@@ -15,6 +15,7 @@ from tidegate.errors import (
     StoreUnavailable,
 )
 from tidegate.gateway.accounting import Accounting
+from tidegate.gateway.charge import Charge
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
 from tidegate.limits.ledger import Need
@@ -186,16 +187,27 @@ def test_a_block_names_its_detector() -> None:
     asyncio.run(body())
 
 
-def test_usage_is_noted_when_there_is_any() -> None:
+def test_usage_is_noted_when_there_is_any_and_it_is_charged() -> None:
     async def body() -> None:
         scene = Scene()
+        unknown, released, settled = Charge(), Charge(), Charge()
+        unknown.commit()
+        released.use(Need(1, 2))
+        settled.use(Need(5, 7, money_micros=11), counted=True)
+        settled.commit()
         async with scene.account as account:
-            account.used(None)
-            account.used(Need(5, 7))
-        step = scene.trail.snapshot().steps[-1]
-        assert (step.stage, step.verdict) == ("limits", "settle")
-        assert step.values == {"input_tokens": 5, "output_tokens": 7}
+            for charge in (unknown, released, settled):
+                account.used(charge)
+        (step,) = (step for step in scene.trail.snapshot().steps if step.stage == "limits")
+        assert step.verdict == "settle"
+        assert step.values == {
+            "input_tokens": 5,
+            "output_tokens": 7,
+            "money_micros": 11,
+            "counted": True,
+        }
         assert {line.rsplit(" ", 1)[1] for line in scene.numbers("tokens_total")} == {"5.0", "7.0"}
+        assert [line.rsplit(" ", 1)[1] for line in scene.numbers("cost_micros_total")] == ["11.0"]
 
     asyncio.run(body())
 

@@ -11,6 +11,7 @@ from tidegate.gateway.charge import Charge
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import Spent
+from tidegate.gateway.quote import Quote
 from tidegate.gateway.relay import ChatCall, Ended, Relay, outcome_of
 from tidegate.gateway.respond import Responder
 from tidegate.limits.ledger import Need
@@ -70,7 +71,7 @@ class Scene:
             body=b"{}",
             model="m",
             stream=self.stream,
-            estimate=Need(7, 100),
+            quote=Quote(Need(7, 100), Need(7, 100)),
             providers={},
             masking=Masking(RedactionPolicy.preset()),
             deadlines=TIMES,

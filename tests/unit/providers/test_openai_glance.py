@@ -183,6 +183,10 @@ def test_what_is_no_object_of_the_dialect_is_malformed(data: bytes) -> None:
         ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 1}, Usage(3, 4, 7)),
         ({"prompt_tokens": 3, "completion_tokens": None}, Usage(3, 0, 3)),
         ({"prompt_tokens": 3.0, "completion_tokens": -4}, Usage(3, 0, 3)),
+        ({"prompt_tokens": 2.1, "completion_tokens": 0.5}, Usage(3, 1, 4)),
+        ({"prompt_tokens": 3, "completion_tokens": 20_000_001}, Usage(3, 0, 3)),
+        ({"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 1e9}, Usage(3, 4, 7)),
+        ({"prompt_tokens": -3, "completion_tokens": 4, "total_tokens": -7}, Usage(None, 4, 4)),
         ({"prompt_tokens": "3", "completion_tokens": True, "total_tokens": 10**30}, None),
         ({"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0}, None),
         ({}, None),
@@ -195,7 +199,41 @@ def test_usage_is_believed_only_as_far_as_it_is_numbers(
     usage: object, expected: Usage | None
 ) -> None:
     data = json.dumps({"choices": [], "usage": usage}).encode()
-    assert glance(data) == Glance(usage=expected)
+    assert glance(data) == Glance(usage=expected, only_usage=usage is not None)
+
+
+@pytest.mark.parametrize(
+    ("more", "cached"),
+    [
+        ({"prompt_tokens_details": {"cached_tokens": 8}}, 8),
+        ({"prompt_cache_hit_tokens": 8}, 8),
+        ({"prompt_tokens_details": {"cached_tokens": 11}}, 10),
+        ({"prompt_tokens_details": {"cached_tokens": -1}}, 0),
+        ({"prompt_tokens_details": {"cached_tokens": "8"}}, 0),
+        ({"prompt_tokens_details": None}, 0),
+        ({"prompt_tokens_details": [8]}, 0),
+    ],
+)
+def test_of_the_prompt_no_more_is_cached_than_there_is(
+    more: dict[str, object], cached: int
+) -> None:
+    usage = {"prompt_tokens": 10, "completion_tokens": 4, **more}
+    data = json.dumps({"choices": [], "usage": usage}).encode()
+    assert glance(data).usage == Usage(10, 4, 14, cached)
+
+
+@pytest.mark.parametrize(
+    ("event", "only"),
+    [
+        ({"choices": [], "usage": {}}, True),
+        ({"usage": {"total_tokens": 0}}, True),
+        ({"choices": [], "usage": None, "prompt_filter_results": []}, False),
+        ({"choices": [{"index": 0, "delta": {}}], "usage": {"total_tokens": 3}}, False),
+        ({"choices": []}, False),
+    ],
+)
+def test_an_event_with_nothing_but_usage_is_told_apart(event: object, *, only: bool) -> None:
+    assert glance(json.dumps(event).encode()).only_usage is only
 
 
 def message(content: object = "Hi", **choice: object) -> dict[str, object]:

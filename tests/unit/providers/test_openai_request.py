@@ -5,7 +5,12 @@ import json
 import pytest
 
 from tidegate.providers import Provider
-from tidegate.providers.openai import chat_request
+from tidegate.providers.openai import (
+    asking_for_usage,
+    chat_request,
+    leaves_usage_out,
+    refuses_usage,
+)
 from tidegate.routing import Target
 
 BODY = b'{ "model":"gpt", "messages":[],"unknown":{"model":"gpt"}, "n":1e2 }'
@@ -134,3 +139,78 @@ def test_the_body_cannot_choose_the_destination() -> None:
     assert request.url == "https://b.example/v1/chat/completions"
     assert dict(request.headers)["authorization"] == "Bearer key-b"
     assert request.body is body
+
+
+STREAM = {"stream": True}
+
+
+@pytest.mark.parametrize(
+    ("fields", "leaves_out"),
+    [
+        ({}, False),
+        ({"stream": False}, False),
+        ({"stream": 1}, False),
+        (STREAM, True),
+        ({**STREAM, "stream_options": None}, True),
+        ({**STREAM, "stream_options": {}}, True),
+        ({**STREAM, "stream_options": {"x": 1}}, True),
+        ({**STREAM, "stream_options": {"include_usage": False}}, True),
+        ({**STREAM, "stream_options": {"include_usage": None}}, True),
+        ({**STREAM, "stream_options": {"include_usage": True}}, False),
+        ({**STREAM, "stream_options": {"include_usage": "yes"}}, False),
+        ({**STREAM, "stream_options": "usage"}, False),
+        ({**STREAM, "stream_options": []}, False),
+    ],
+)
+def test_usage_is_missing_from_streams_that_did_not_ask(
+    fields: dict[str, object], *, leaves_out: bool
+) -> None:
+    assert leaves_usage_out(fields) is leaves_out
+
+
+@pytest.mark.parametrize(
+    ("body", "asked"),
+    [
+        (b'{"stream":true}', b'{"stream_options":{"include_usage":true},"stream":true}'),
+        (
+            b'{"stream":true, "stream_options": null }',
+            b'{"stream":true, "stream_options": {"include_usage":true} }',
+        ),
+        (
+            b'{"stream_options":{},"stream":true}',
+            b'{"stream_options":{"include_usage":true},"stream":true}',
+        ),
+        (
+            b'{"stream_options":{"x":{"include_usage":0}},"stream":true}',
+            b'{"stream_options":{"include_usage":true,"x":{"include_usage":0}},"stream":true}',
+        ),
+        (
+            b'{"stream_options":{"include_usage": false, "x":1},"stream":true}',
+            b'{"stream_options":{"include_usage": true, "x":1},"stream":true}',
+        ),
+    ],
+)
+def test_the_wish_for_usage_is_all_that_is_added(body: bytes, asked: bytes) -> None:
+    assert leaves_usage_out(json.loads(body))
+    assert asking_for_usage(body) == asked
+    assert not leaves_usage_out(json.loads(asked))
+    request = chat_request(
+        PRIMARY, Target("primary"), body, model=None, stream=True, ask_usage=True
+    )
+    assert request.body == asked
+
+
+@pytest.mark.parametrize(
+    ("status", "body", "refuses"),
+    [
+        (400, b'{"error":{"message":"Unrecognized request argument: stream_options"}}', True),
+        (422, b'{"detail":[{"loc":["body","stream_options","include_usage"]}]}', True),
+        (400, b'{"error":{"message":"max_tokens is too large"}}', False),
+        (500, b"stream_options", False),
+        (200, b"stream_options", False),
+    ],
+)
+def test_a_provider_says_that_it_does_not_know_the_wish(
+    status: int, body: bytes, *, refuses: bool
+) -> None:
+    assert refuses_usage(status, body) is refuses

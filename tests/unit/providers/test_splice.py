@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tidegate.providers.splice import member_span, replace_model
+from tidegate.providers.splice import member_span, replace_model, without_member
 
 keys = st.sampled_from(["model", "mod", "x", "", 'a"b', "é", "\\", "{", "\n"]) | st.text(max_size=5)
 leaves = (
@@ -109,3 +109,53 @@ def test_one_very_long_string_is_skipped_whole() -> None:
     text = b'\\"model\\":\\"x\\" ' * 200_000
     body = b'{"messages":[{"content":"' + text + b'"}],"model":"a"}'
     assert replace_model(body, "m") == body[: -len(b'"a"}')] + b'"m"}'
+
+
+@st.composite
+def objects(draw: st.DrawFn) -> tuple[list[str], list[int]]:
+    """Members of an object as they are written, and where "usage" is put among them."""
+    members = draw(st.dictionaries(keys, values, max_size=4))
+    members.pop("usage", None)
+    escape = draw(st.booleans())
+    written = [
+        f"{json.dumps(key)}{draw(spaces)}:{draw(spaces)}{json.dumps(value, ensure_ascii=escape)}"
+        for key, value in members.items()
+    ]
+    places = draw(st.lists(st.integers(0, len(written)), min_size=1, max_size=2))
+    return written, sorted(places, reverse=True)
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(objects(), st.sampled_from(['"usage"', '"us\\u0061ge"']), spaces, values)
+def test_a_document_without_a_member_is_the_one_that_never_had_it(
+    written: tuple[list[str], list[int]],
+    name: str,
+    space: str,
+    value: object,
+) -> None:
+    members, places = written
+    never = "{" + ",".join(members) + "}"
+    with_usage = list(members)
+    for place in places:
+        member = f"{space}{name}{space}:{space}{json.dumps(value)}"
+        with_usage.insert(place, member)
+    body = "{" + ",".join(with_usage) + "}"
+    cut = without_member(body.encode("utf-8", "surrogatepass"), "usage")
+    assert cut == never.encode("utf-8", "surrogatepass")
+
+
+@pytest.mark.parametrize(
+    ("body", "left"),
+    [
+        (b'{"a":1,"usage":null}', b'{"a":1}'),
+        (b'{"a": 1, "usage": null}', b'{"a": 1}'),
+        (b'{"a": 1, "usage": {"x": ["}"]}, "b": 2}', b'{"a": 1, "b": 2}'),
+        (b'{"usage":null,"a":1}', b'{"a":1}'),
+        (b'{"usage":null}', b"{}"),
+        (b'{"usage":1,"usage":2,"a":3,"usage":4}', b'{"a":3}'),
+        (b'{"a":{"usage":1},"b":"\\"usage\\":1"}', b'{"a":{"usage":1},"b":"\\"usage\\":1"}'),
+        (b" { } ", b" { } "),
+    ],
+)  # fmt: skip
+def test_members_by_hand(body: bytes, left: bytes) -> None:
+    assert without_member(body, "usage") == left

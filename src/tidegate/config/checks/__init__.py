@@ -7,6 +7,7 @@ configuration and writes to the findings; parts already known to be broken stay 
 from tidegate.config.checks.effect import check_effect
 from tidegate.config.checks.folders import check_folders
 from tidegate.config.checks.names import check_names
+from tidegate.config.checks.prices import check_prices
 from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.secrets import check_secrets
 from tidegate.config.checks.shape import check_shape
@@ -22,5 +23,6 @@ def check(config: Config, findings: Findings) -> None:
     check_names(config, findings)
     check_reach(config, findings)
     check_secrets(config, findings)
+    check_prices(config, findings)
     check_effect(config, findings)
     check_folders(config, findings)

@@ -53,17 +53,6 @@ def _jwt(config: Config) -> Iterator[Path]:
         yield ("identity", "jwt", index)
 
 
-def _money(config: Config) -> Iterator[Path]:
-    for index, limit in enumerate(config.limits):
-        if limit.money_micros is not None:
-            yield ("limits", index, "money_micros")
-
-
-def _prices(config: Config) -> Iterator[Path]:
-    if config.prices:
-        yield ("prices",)
-
-
 def _store_down(config: Config) -> Iterator[Path]:
     for index, limit in enumerate(config.limits):
         if limit.on_store_down in ("local_share", "open"):
@@ -137,8 +126,6 @@ TABLE = (
     Idle(_workers, "one process serves"),
     Idle(redis_store, "`serve` refuses to start; write sqlite:///PATH"),
     Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
-    Idle(_money, "this limit admits everything", weakens=True),
-    Idle(_prices, "costs are not computed"),
     Idle(_store_down, "without the store every request is refused (closed)"),
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
     Idle(_strategy, "candidates are tried in their order (priority)"),

@@ -157,9 +157,11 @@ class Limit(Section):
 class Price(Section):
     """Price of one model, in micro-units of money per million tokens."""
 
-    input: Amount = Field(default=0, description="Per million input tokens.")
+    input: Amount = Field(default=0, description="Per million input tokens; 2.50 is 2500000.")
     output: Amount = Field(default=0, description="Per million output tokens.")
-    cached: Amount = Field(default=0, description="Per million cached input tokens.")
+    cached: Amount | None = Field(
+        default=None, description="Per million cached input tokens; null: as `input`."
+    )
 
 
 Prices = dict[Name, dict[AnyGlob, Price]]
