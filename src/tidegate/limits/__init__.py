@@ -13,6 +13,7 @@ from tidegate.limits.ledger import (
     Need,
     NeverFits,
     Refused,
+    Standing,
     Usage,
 )
 from tidegate.limits.memory import MemoryLedger
@@ -29,5 +30,6 @@ __all__ = [
     "NeverFits",
     "Refused",
     "SQLiteLedger",
+    "Standing",
     "Usage",
 ]

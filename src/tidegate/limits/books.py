@@ -77,6 +77,12 @@ class Rows(Protocol):
     def live(self, key: str, horizon: int) -> Iterable[Bucket]:
         """The buckets that end after `horizon`, oldest first; writes nothing."""
 
+    def newest_end_us(self, key: str, horizon: int) -> int:
+        """The end of the newest bucket that ends after `horizon`, or 0; writes nothing."""
+
+    def keys(self) -> Iterable[str]:
+        """The names of all counters; writes nothing."""
+
     def add(self, line: Line, *, horizon: int, until_us: int) -> None:
         """Reserve the line; drop the counter's buckets up to `horizon` on the way.
 
@@ -99,6 +105,32 @@ class Rows(Protocol):
 def counter_key(limit: Limit, scope_key: str) -> str:
     """The name of a counter. With the unit: requests must not be added to tokens."""
     return f"{limit.unit}/{scope_key}/{limit.name}"
+
+
+def scopes(keys: Iterable[str], limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
+    """Which of `limits` the counters `keys` belong to, and whose each is; see Ledger.scopes.
+
+    No two readings of a key are possible: a scope holds a `/` only where its kind says so.
+    """
+    found = [
+        (place, scope)
+        for key in keys
+        for place, limit in enumerate(limits)
+        if (scope := _scope_in(key, limit)) is not None
+    ]
+    return tuple((limits[place], scope) for place, scope in sorted(found))
+
+
+_SLASHES = {"global": 0, "tenant": 0, "principal": 1, "key": 2}
+
+
+def _scope_in(key: str, limit: Limit) -> str | None:
+    head, tail = f"{limit.unit}/", f"/{limit.name}"
+    if not (key.startswith(head) and key.endswith(tail)):
+        return None
+    scope = key[len(head) : len(key) - len(tail)]
+    kind = scope.partition(":")[0]
+    return scope if kind == limit.per and scope.count("/") == _SLASHES[kind] else None
 
 
 def reserve(
@@ -197,13 +229,16 @@ def usage(rows: Rows, limit: Limit, scope_key: str, *, now_us: int) -> Usage:
 def _ask(rows: Rows, charge: Charge, now_us: int) -> Ask:
     key = counter_key(charge.limit, charge.scope_key)
     if charge.limit.unit == "concurrent":
-        return Ask(charge.limit, charge.amount, rows.slots(key), tuple)
+        return Ask(charge.limit, charge.amount, rows.slots(key), tuple, int)
     horizon = horizon_us(now_us, charge.limit.window_us)
 
     def oldest_first() -> Iterable[tuple[int, int]]:
         return ((bucket.end_us, bucket.amount) for bucket in rows.live(key, horizon))
 
-    return Ask(charge.limit, charge.amount, rows.used(key, horizon), oldest_first)
+    def newest() -> int:
+        return rows.newest_end_us(key, horizon)
+
+    return Ask(charge.limit, charge.amount, rows.used(key, horizon), oldest_first, newest)
 
 
 def _line(charge: Charge, now_us: int) -> tuple[Line, int]:
@@ -237,6 +272,7 @@ __all__ = [
     "expire",
     "release",
     "reserve",
+    "scopes",
     "settle",
     "usage",
 ]

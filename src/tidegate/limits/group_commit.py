@@ -26,7 +26,7 @@ from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits.books import Rows
 from tidegate.limits.sqlite_rows import SQLiteRows
-from tidegate.limits.storetime import ALARM_S, StoreTime
+from tidegate.limits.storetime import StoreTime
 
 logger = logging.getLogger(__name__)
 
@@ -97,7 +97,7 @@ class GroupCommit:
         self._rows: SQLiteRows | None = None
         self._lock_fd = -1
         self._owed: list[Job[object]] = []
-        self._clock_alarm = False
+        self._clock_ahead_s = 0.0
         self._degraded = False
 
     @property
@@ -113,6 +113,11 @@ class GroupCommit:
     def degraded(self) -> bool:
         """Whether the last attempt failed, or somebody waited in vain since."""
         return self._degraded
+
+    @property
+    def clock_ahead_s(self) -> float:
+        """See Ledger.clock_ahead_s."""
+        return self._clock_ahead_s
 
     def note_late(self) -> None:
         """A caller waited in vain. The writer may be done by now: have it say so itself."""
@@ -292,9 +297,10 @@ class GroupCommit:
                 return
 
     def _watch_clock(self) -> None:
-        ahead_s = self._time.wall_is_ahead_s(self._clock.now_s(), self._clock.monotonic_s())
-        if (abs(ahead_s) > ALARM_S) != self._clock_alarm:
-            self._clock_alarm = not self._clock_alarm
+        wall_s, monotonic_s = self._clock.now_s(), self._clock.monotonic_s()
+        before, self._clock_ahead_s = self._clock_ahead_s, self._time.alarm_s(wall_s, monotonic_s)
+        if bool(before) != bool(self._clock_ahead_s):
+            ahead_s = self._time.wall_is_ahead_s(wall_s, monotonic_s)
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
 
 

@@ -9,7 +9,7 @@ import fnmatch
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, Protocol, assert_never
 
@@ -88,10 +88,32 @@ class Charge:
 
 
 @dataclass(frozen=True, slots=True)
+class Standing:
+    """Where a limit stands after an answer: a by-product of the decision, not a second look.
+
+    `used` counts everything in the window, leases included; `free` is what is left of the cap.
+    After `reset_s` without further traffic nothing is left in the window: 0.0 when nothing is
+    in it, and for `concurrent`. It follows the newest bucket, also when that was released
+    since, so it may be late by what a caller gave back, never early.
+    """
+
+    limit: Limit
+    used: int
+    free: int
+    reset_s: float
+
+
+@dataclass(frozen=True, slots=True)
 class Granted:
-    """Every limit had room; the lease `reservation_id` holds it."""
+    """Every limit had room; the lease `reservation_id` holds it.
+
+    `standings`: one for each charge, in their order, with this grant counted; empty when the
+    lease was held already. `degraded`: the store did not take part (see `on_store_down`).
+    """
 
     reservation_id: str
+    standings: tuple[Standing, ...] = field(default=(), compare=False)
+    degraded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +121,8 @@ class Refused:
     """No room now. Without other traffic this very request fits after `retry_after_s` (> 0).
 
     `limit` is the one that keeps it waiting longest. `exact` is False for a concurrency limit:
-    when a running call ends is not known, so the time is only advice.
+    when a running call ends is not known, so the time is only advice. `standings` and
+    `degraded` as in Granted, without this request.
     """
 
     limit: Limit
@@ -107,6 +130,8 @@ class Refused:
     requested: int
     retry_after_s: float
     exact: bool = True
+    standings: tuple[Standing, ...] = field(default=(), compare=False)
+    degraded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +172,13 @@ class Ledger(Protocol):
     def degraded(self) -> bool:
         """Whether the store failed to answer at the last attempt; for readiness and gauges."""
 
+    @property
+    def clock_ahead_s(self) -> float:
+        """How far the wall clock was ahead of the time in the books when they were last used.
+
+        Negative when it is behind; 0.0 while the difference is within `storetime.ALARM_S`.
+        """
+
     async def open(self) -> None:
         """Make the store usable; raises StoreUnavailable if it is not."""
 
@@ -176,6 +208,12 @@ class Ledger(Protocol):
 
     async def usage(self, limit: Limit, scope_key: str) -> Usage:
         """What is used, reserved and free now. Reads only."""
+
+    async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
+        """Every (limit, scope) of `limits` of which the store holds a counter. Reads only.
+
+        By the order of `limits`, then by scope. Cost: a walk over all counters of the store.
+        """
 
 
 class LimitTable:
@@ -317,6 +355,7 @@ __all__ = [
     "OnStoreDown",
     "Refused",
     "Scope",
+    "Standing",
     "Unit",
     "Usage",
     "amount_of",

@@ -56,6 +56,13 @@ class _Rows:
         window = self._windows.get(key)
         return window.live(horizon) if window else ()
 
+    def newest_end_us(self, key: str, horizon: int) -> int:
+        window = self._windows.get(key)
+        return window.newest_end_us(horizon) if window else 0
+
+    def keys(self) -> Iterable[str]:
+        return [*self._windows, *self._slots]
+
     def add(self, line: books.Line, *, horizon: int, until_us: int) -> None:
         window = self._windows.get(line.key)
         if window is None:
@@ -108,6 +115,11 @@ class MemoryLedger:
         """Never: there is nothing that could fail."""
         return False
 
+    @property
+    def clock_ahead_s(self) -> float:
+        """See Ledger.clock_ahead_s; 0.0 means within ALARM_S."""
+        return self._time.alarm_s(self._clock.now_s(), self._clock.monotonic_s())
+
     async def open(self) -> None:
         """Nothing to do."""
 
@@ -137,6 +149,10 @@ class MemoryLedger:
     async def usage(self, limit: Limit, scope_key: str) -> Usage:
         """See Ledger.usage."""
         return books.usage(self._rows, limit, scope_key, now_us=self._now_us())
+
+    async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
+        """See Ledger.scopes."""
+        return books.scopes(self._rows.keys(), limits)
 
     def size(self) -> int:
         """How many things are held: reservations, buckets, counters."""

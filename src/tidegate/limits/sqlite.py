@@ -42,6 +42,11 @@ class SQLiteLedger:
         """Whether the file failed us last, or is not open; it is asked again by itself."""
         return self._writer is None or self._writer.degraded
 
+    @property
+    def clock_ahead_s(self) -> float:
+        """See Ledger.clock_ahead_s."""
+        return 0.0 if self._writer is None else self._writer.clock_ahead_s
+
     async def open(self) -> None:
         """Create the file if need be and start the writer; raises StoreUnavailable."""
         if self._writer is not None:
@@ -106,6 +111,10 @@ class SQLiteLedger:
         return await self._answer(
             self._submit(lambda rows, now_us: books.usage(rows, limit, scope_key, now_us=now_us))
         )
+
+    async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
+        """See Ledger.scopes."""
+        return await self._answer(self._submit(lambda rows, _: books.scopes(rows.keys(), limits)))
 
     def _submit(self, run: Callable[[Rows, int], T], *, must_happen: bool = False) -> Job[T]:
         if self._writer is None:

@@ -138,6 +138,20 @@ class SQLiteRows:
         )
         return (Bucket(*row) for row in rows)
 
+    def newest_end_us(self, key: str, horizon: int) -> int:
+        """One step in the primary key, from its far end."""
+        row = self._db.execute(
+            "SELECT end_us FROM limit_buckets WHERE key = ? AND end_us > ?"
+            " ORDER BY end_us DESC LIMIT 1",
+            (key, horizon),
+        ).fetchone()
+        return 0 if row is None else int(row[0])
+
+    def keys(self) -> Iterator[str]:
+        """A walk over the counters."""
+        rows = self._db.execute("SELECT key FROM limit_counters UNION SELECT key FROM limit_slots")
+        return (str(key) for (key,) in rows)
+
     def add(self, line: Line, *, horizon: int, until_us: int) -> None:
         """Eviction deletes at most 241 rows, and no bucket is ever deleted twice."""
         head = self._head(line.key)

@@ -34,6 +34,11 @@ class StoreTime:
         """How far the wall clock is ahead of store time; negative when it is behind."""
         return (_us(wall_s) - self._anchor_us - _us(monotonic_s)) / 1_000_000
 
+    def alarm_s(self, wall_s: float, monotonic_s: float) -> float:
+        """`wall_is_ahead_s` where it deserves an alarm, else 0.0."""
+        ahead_s = self.wall_is_ahead_s(wall_s, monotonic_s)
+        return ahead_s if abs(ahead_s) > ALARM_S else 0.0
+
 
 def _us(seconds: float) -> int:
     return round(seconds * 1_000_000)

@@ -12,9 +12,9 @@ A running total makes a decision cost the same with any amount of traffic in the
 
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tidegate.limits.ledger import Granted, Limit, NeverFits, Refused
+from tidegate.limits.ledger import Granted, Limit, NeverFits, Refused, Standing
 
 BUCKETS = 240
 
@@ -42,13 +42,15 @@ class Ask:
     """What one limit is asked for, with what is known of its counter now.
 
     `used` is everything that counts now. `oldest_first` gives (bucket end, amount) of what
-    counts, and is called only when the answer is no.
+    counts, `newest_end_us` the end of the newest bucket (0: there is none); both are called
+    only when the answer is no.
     """
 
     limit: Limit
     amount: int
     used: int
     oldest_first: Callable[[], Iterable[tuple[int, int]]]
+    newest_end_us: Callable[[], int]
 
 
 def admit(
@@ -66,8 +68,29 @@ def admit(
             return NeverFits(ask.limit, ask.amount)
     refusals = [_refusal(ask, now_us) for ask in asks if ask.used + ask.amount > ask.limit.cap]
     if refusals:
-        return max(refusals, key=lambda refused: refused.retry_after_s)
-    return Granted(reservation_id)
+        latest = max(refusals, key=lambda refused: refused.retry_after_s)
+        return replace(latest, standings=tuple(_before(ask, now_us) for ask in asks))
+    return Granted(reservation_id, tuple(_after(ask, now_us) for ask in asks))
+
+
+def _before(ask: Ask, now_us: int) -> Standing:
+    """Nothing of this request counts."""
+    newest_us = 0 if ask.limit.unit == "concurrent" else ask.newest_end_us()
+    reset_us = newest_us + ask.limit.window_us - now_us if newest_us else 0
+    return _standing(ask.limit, ask.used, reset_us)
+
+
+def _after(ask: Ask, now_us: int) -> Standing:
+    """This request counts, in the newest bucket."""
+    limit = ask.limit
+    if limit.unit == "concurrent":
+        return _standing(limit, ask.used + ask.amount, 0)
+    newest_us = bucket_end_us(now_us, limit.window_us)
+    return _standing(limit, ask.used + ask.amount, newest_us + limit.window_us - now_us)
+
+
+def _standing(limit: Limit, used: int, reset_us: int) -> Standing:
+    return Standing(limit, used, max(0, limit.cap - used), max(0, reset_us) / 1_000_000)
 
 
 def _refusal(ask: Ask, now_us: int) -> Refused:
@@ -123,6 +146,11 @@ class Window:
                 break
             used -= bucket.amount
         return used
+
+    def newest_end_us(self, horizon: int) -> int:
+        """The end of the newest bucket, if it is after `horizon`; else 0."""
+        newest = self._buckets[-1].end_us if self._buckets else 0
+        return newest if newest > horizon else 0
 
     def live(self, horizon: int) -> Iterable[Bucket]:
         """The buckets that end after `horizon`, oldest first."""

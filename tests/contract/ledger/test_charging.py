@@ -29,6 +29,7 @@ class ScriptedLedger:
         self._fails = fails
 
     degraded = False
+    clock_ahead_s = 0.0
 
     async def open(self) -> None: ...
 
@@ -49,6 +50,9 @@ class ScriptedLedger:
         return await self._end("release", reservation_id, None)
 
     async def usage(self, limit: Limit, scope_key: str) -> Usage:
+        raise NotImplementedError
+
+    async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
         raise NotImplementedError
 
     async def _end(self, how: str, reservation_id: str, need: Need | None) -> bool:

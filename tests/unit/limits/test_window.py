@@ -19,6 +19,7 @@ def ask(window: Window, amount: int, now_us: int, limit: Limit = LIMIT) -> Ask:
         amount,
         window.used(horizon),
         lambda: [(bucket.end_us, bucket.amount) for bucket in window.live(horizon)],
+        lambda: window.newest_end_us(horizon),
     )
 
 
@@ -103,7 +104,7 @@ def test_without_limits_everything_is_granted() -> None:
 
 def test_a_full_concurrency_limit_gives_advice_and_says_so() -> None:
     limit = Limit("parallel", "concurrent", 2)
-    verdict = admit("id", [Ask(limit, 1, 2, tuple)], now_us=0)
+    verdict = admit("id", [Ask(limit, 1, 2, tuple, int)], now_us=0)
     assert verdict == Refused(limit, 2, 1, 1.0, exact=False)
 
 
@@ -116,7 +117,7 @@ def test_an_overrun_blocks_even_a_charge_of_nothing_until_it_leaves() -> None:
 
 
 def test_a_wait_is_never_zero_even_if_the_store_contradicts_itself() -> None:
-    verdict = admit("id", [Ask(LIMIT, 1, CAP, tuple)], now_us=5)
+    verdict = admit("id", [Ask(LIMIT, 1, CAP, tuple, int)], now_us=5)
     assert isinstance(verdict, Refused)
     assert verdict.retry_after_s > 0
 
