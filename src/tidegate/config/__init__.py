@@ -6,11 +6,12 @@ values of the floors below. Nothing here runs inside a request.
 
 from tidegate.config.demo_world import DemoPorts
 from tidegate.config.errors import ConfigInvalid, NotInEffect, Problem
-from tidegate.config.exposure import exposure_problems, reload_problems, serving_problems
+from tidegate.config.exposure import exposure_problems, serving_problems
 from tidegate.config.folders import folder_fault, store_file
 from tidegate.config.load import Overrides, find_config, load_config, load_config_text
 from tidegate.config.models import Config
 from tidegate.config.shapes import is_loopback
+from tidegate.config.takeover import as_taken_over, reload_problems, restart_parts
 
 __all__ = [
     "Config",
@@ -19,6 +20,7 @@ __all__ = [
     "NotInEffect",
     "Overrides",
     "Problem",
+    "as_taken_over",
     "exposure_problems",
     "find_config",
     "folder_fault",
@@ -26,6 +28,7 @@ __all__ = [
     "load_config",
     "load_config_text",
     "reload_problems",
+    "restart_parts",
     "serving_problems",
     "store_file",
 ]

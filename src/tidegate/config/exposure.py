@@ -1,8 +1,9 @@
 """Is it safe to listen where this configuration listens?
 
 Lives here: what `serve` refuses to do in front of a network and `check` reports: demo tokens, an
-anonymous principal, an unprotected admin listener; and what a reload must not switch. Does not
-live here: literal secrets (checks.secrets), Host and Origin of single requests (gateway).
+anonymous principal, an unprotected admin listener. Does not live here: literal secrets
+(checks.secrets), Host and Origin of single requests (gateway), what a reload may not switch
+(takeover).
 """
 
 import hashlib
@@ -59,7 +60,7 @@ def exposure_problems(config: Config, *, listening_on: str | None = None) -> tup
                 "set `server.admin.token`, or keep it on 127.0.0.1",
             )
         )
-    return tuple(_problem(config, path, wrong, right) for path, wrong, right in found)
+    return tuple(problem_at(config, path, wrong, right) for path, wrong, right in found)
 
 
 def serving_problems(config: Config, *, listening_on: str | None = None) -> tuple[Problem, ...]:
@@ -69,29 +70,18 @@ def serving_problems(config: Config, *, listening_on: str | None = None) -> tupl
     something weaker.
     """
     unable = [
-        _problem(config, path, "this release has no such store", "write sqlite:///PATH")
+        problem_at(config, path, "this release has no such store", "write sqlite:///PATH")
         for path in redis_store(config)
     ]
     unable += [
-        _problem(config, path, "this release does not speak it", "name an endpoint for openai")
+        problem_at(config, path, "this release does not speak it", "name an endpoint for openai")
         for path in anthropic_providers(config)
     ]
     return (*exposure_problems(config, listening_on=listening_on), *unable)
 
 
-def reload_problems(config: Config, *, running: Config) -> tuple[Problem, ...]:
-    """Why a gateway that serves `running` must not take over `config` without a restart.
-
-    One word in a file must not hand a gateway with keys of its own to everybody who knows the
-    published ones; and the demo's upstreams live and die with the process.
-    """
-    if config.demo is running.demo:
-        return ()
-    wrong = f"a reload cannot switch the demo {'on' if config.demo else 'off'}"
-    return (_problem(config, ("demo",), wrong, "demo needs a restart"),)
-
-
-def _problem(config: Config, path: Path, wrong: str, right: str) -> Problem:
+def problem_at(config: Config, path: Path, wrong: str, right: str) -> Problem:
+    """A problem at `path`, with its place in the file if it has one."""
     origin = config.origin
     if origin.document.holds(path):
         mark = origin.document.of_value(path)

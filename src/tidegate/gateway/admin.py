@@ -7,17 +7,35 @@ not live here: which hosts and origins may ask (exposure), the sockets (supervis
 
 import hmac
 import secrets
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from tidegate.config import Config, is_loopback
 from tidegate.errors import MethodNotAllowed, NotFound, TidegateError, Unauthenticated, envelope
-from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.exposure import Exposure
 from tidegate.gateway.respond import Receive, Responder, Scope, Send
 
 Guard = Callable[[Scope], TidegateError | None]
 """Looks at Host and Origin of one request; the refusal, or None."""
 
+Refresh = Callable[[str], Awaitable[None]]
+"""Brings what the answer of a path is made of up to date."""
+
 _NO_STORE = (b"cache-control", b"no-store")
+
+
+class Reporting(Protocol):
+    """Says on /readyz how things are."""
+
+    def report(self) -> Mapping[str, object]:
+        """The body; "ready" in it decides the status."""
+
+
+class Rendering(Protocol):
+    """Says on /metrics how much there was."""
+
+    def render(self) -> tuple[str, bytes]:
+        """Content type and body."""
 
 
 class RecordsHealth(Protocol):
@@ -81,18 +99,23 @@ class Readiness:
 
 
 class Admin:
-    """The application. Without `metrics` there is no /metrics; with `token` all need it."""
+    """The application. Without `metrics` there is no /metrics; with `token` all need it.
+
+    `refresh` is awaited before /readyz and /metrics: some have to ask others first.
+    """
 
     def __init__(
         self,
-        readiness: Readiness,
+        readiness: Reporting,
         *,
-        metrics: Metrics | None,
+        metrics: Rendering | None,
         token: str | None,
         guard: Guard,
+        refresh: Refresh | None = None,
     ) -> None:
         self._readiness = readiness
         self._metrics = metrics
+        self._refresh = refresh
         self._token = None if token is None else b"Bearer " + token.encode()
         self._guard = guard
 
@@ -137,7 +160,10 @@ class Admin:
     async def _answer(self, path: str, responder: Responder) -> None:
         if path == "/healthz":
             await responder.json(200, {"alive": True})
-        elif path == "/readyz":
+            return
+        if self._refresh is not None:
+            await self._refresh(path)
+        if path == "/readyz":
             report = self._readiness.report()
             await responder.json(200 if report["ready"] else 503, report)
         elif self._metrics is not None:
@@ -147,4 +173,32 @@ class Admin:
             raise NotFound
 
 
-__all__ = ["Admin", "Guard", "Readiness", "RecordsHealth"]
+def admin_of(
+    config: Config,
+    readiness: Reporting,
+    metrics: Rendering,
+    *,
+    refresh: Refresh | None = None,
+) -> Admin:
+    """The application of the second listener, as the file wants it."""
+    settings = config.server.admin
+    exposure = exposure_of(config, settings.host)
+    return Admin(
+        readiness,
+        metrics=metrics if config.telemetry.metrics else None,
+        token=settings.token.get_secret_value() if settings.token else None,
+        guard=lambda scope: exposure.refusal(scope["method"], scope["headers"]),
+        refresh=refresh,
+    )
+
+
+def exposure_of(config: Config, host: str) -> Exposure:
+    """Which Host and Origin the listener on `host` takes."""
+    return Exposure(
+        loopback=is_loopback(host),
+        allowed_hosts=config.server.allowed_hosts,
+        allowed_origins=config.server.allowed_origins,
+    )
+
+
+__all__ = ["Admin", "Guard", "Readiness", "RecordsHealth", "admin_of", "exposure_of"]

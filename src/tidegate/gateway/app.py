@@ -13,24 +13,23 @@ from tidegate.config import (
     Config,
     ConfigInvalid,
     folder_fault,
-    is_loopback,
     reload_problems,
+    restart_parts,
     store_file,
     values,
 )
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.accounting import Accounting
-from tidegate.gateway.admin import Admin, Readiness
+from tidegate.gateway.admin import Readiness, admin_of, exposure_of
 from tidegate.gateway.attempts import Attempts, Bounds
 from tidegate.gateway.body import BodyGate, BodyReader
 from tidegate.gateway.charge import Charging, new_owner
 from tidegate.gateway.chat import Chat
-from tidegate.gateway.exposure import Exposure
 from tidegate.gateway.front import Front, Path
 from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.metrics import Metrics, Watched
 from tidegate.gateway.respond import Receive, Scope, Send
-from tidegate.gateway.revision import build
+from tidegate.gateway.revision import Revision, build
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.jsonrpc import error_of
@@ -84,7 +83,7 @@ class Gateway:
         self._paths = self._path_table()
         self._front = Front(
             paths=lambda: self._paths,
-            exposure=_exposure(config, config.server.host),
+            exposure=exposure_of(config, config.server.host),
             max_in_flight=caps.requests_in_flight,
             metrics=self.metrics,
             refusals=RefusalLog(logger, self._clock),
@@ -95,7 +94,7 @@ class Gateway:
             demo=config.demo,
             revision=config.revision,
         )
-        self.admin = self._make_admin(config)
+        self.admin = admin_of(config, self.readiness, self.metrics)
         self._watch()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,16 +153,22 @@ class Gateway:
         Those parts keep the meaning they had at the start until then. Raises ConfigInvalid, and
         changes nothing, when `config` would switch the demo on or off.
         """
+        self.adopt(self.prepare(config))
+        return restart_parts(config, running=self._first.config)
+
+    def prepare(self, config: Config) -> Revision:
+        """What `adopt` needs; changes nothing, and may run in a thread. Raises ConfigInvalid."""
         if problems := reload_problems(config, running=self._first.config):
             raise ConfigInvalid(problems)
-        newer = build(config)
-        stale = self._first.needs_restart(newer)
-        self._revision = newer
-        self._targets.retain(newer.targets)
+        return build(config)
+
+    def adopt(self, revision: Revision) -> None:
+        """Put in force what `prepare` made. Requests that run keep what they began with."""
+        self._revision = revision
+        self._targets.retain(revision.targets)
         self._paths = self._path_table()
-        self.readiness.revision = config.revision
-        self.metrics.revision(config.revision)
-        return stale
+        self.readiness.revision = revision.config.revision
+        self.metrics.revision(revision.config.revision)
 
     def _make_chat(self, bodies: BodyReader) -> Chat:
         return Chat(
@@ -203,16 +208,6 @@ class Gateway:
             CHAT_PATH: Path(self._chat.serve),
         }
 
-    def _make_admin(self, config: Config) -> Admin:
-        settings = config.server.admin
-        exposure = _exposure(config, settings.host)
-        return Admin(
-            self.readiness,
-            metrics=self.metrics if config.telemetry.metrics else None,
-            token=settings.token.get_secret_value() if settings.token else None,
-            guard=lambda scope: exposure.refusal(scope["method"], scope["headers"]),
-        )
-
     def _breakers(self) -> list[tuple[str, str]]:
         seen = self._targets.snapshot(self._clock.monotonic_s())
         return [(target.provider, target.state.value) for target in seen]
@@ -230,14 +225,6 @@ class Gateway:
         await receive()
         await self.close()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def _exposure(config: Config, host: str) -> Exposure:
-    return Exposure(
-        loopback=is_loopback(host),
-        allowed_hosts=config.server.allowed_hosts,
-        allowed_origins=config.server.allowed_origins,
-    )
 
 
 def _ledger(config: Config, clock: Clock) -> Ledger:

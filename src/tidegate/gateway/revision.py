@@ -15,9 +15,6 @@ from tidegate.gateway.masking import Masking
 from tidegate.gateway.tool_call import ToolServer, ToolTrafficPolicy
 from tidegate.routing.plan import Route, Target
 
-RESTART_ONLY = ("server", "store", "records", "telemetry")
-"""Parts of the file that a running process cannot take over."""
-
 
 @dataclass(frozen=True, slots=True)
 class Revision:
@@ -31,14 +28,6 @@ class Revision:
     def targets(self) -> tuple[Target, ...]:
         """Every target of every route."""
         return tuple(target for route in self.chat.routes.routes for target in route.targets)
-
-    def needs_restart(self, newer: "Revision") -> tuple[str, ...]:
-        """The parts in which `newer` differs and that only a restart takes over."""
-        return tuple(
-            part
-            for part in RESTART_ONLY
-            if getattr(self.config, part) != getattr(newer.config, part)
-        )
 
 
 def build(config: Config) -> Revision:

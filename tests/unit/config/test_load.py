@@ -10,7 +10,6 @@ from tidegate.config import (
     find_config,
     load_config,
     load_config_text,
-    reload_problems,
     values,
 )
 from tidegate.config.show import as_yaml, effective
@@ -82,16 +81,6 @@ def test_the_demo_world_follows_its_ports() -> None:
     assert config.providers["leaky"].base_url == "http://127.0.0.1:1002/v1"
     assert config.providers["primary"].base_url == "http://127.0.0.1:1003/primary/v1"
     assert config.providers["backup"].base_url == "http://127.0.0.1:1003/backup/v1"
-
-
-def test_a_reload_may_not_switch_the_demo() -> None:
-    demo = load_config_text("server: {}\ndemo: true\n", {}, name="f")
-    own = load_config_text("server: {}\n", {}, name="f")
-    assert reload_problems(demo, running=demo) == reload_problems(own, running=own) == ()
-    (on,) = reload_problems(demo, running=own)
-    (off,) = reload_problems(own, running=demo)
-    assert str(on) == "f:2:7: demo: a reload cannot switch the demo on: demo needs a restart"
-    assert off.wrong == "a reload cannot switch the demo off"
 
 
 def test_a_file_with_anything_in_it_gets_no_demo_key() -> None:
