@@ -13,7 +13,8 @@ from tests.wire.listening import answer
 from tidegate.config import Config, ConfigInvalid, Problem, load_config
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.listener import WireCaps
-from tidegate.gateway.supervise import Companion, OnReady, Ready, Settings, Supervision
+from tidegate.gateway.settings import Companion, OnReady, Ready, Settings
+from tidegate.gateway.supervise import Supervision
 from tidegate.testing.asgi import WAIT_S
 
 
@@ -161,4 +162,4 @@ async def until(true: Callable[[], bool], *, beside: Awaitable[object] | None = 
 
 def events(records: list[logging.LogRecord]) -> list[str]:
     """The names of our own events."""
-    return [record.msg for record in records if record.name == "tidegate.gateway.supervise"]
+    return [record.msg for record in records if record.name.startswith("tidegate.gateway.")]

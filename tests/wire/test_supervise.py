@@ -23,7 +23,8 @@ from tests.wire.supervised import (
     until,
 )
 from tidegate.config import Config, ConfigInvalid, Problem, load_config_text
-from tidegate.gateway.supervise import Ready, Settings, Supervision
+from tidegate.gateway.reloads import Reloads
+from tidegate.gateway.settings import Ready, Settings
 from tidegate.testing.sockets import RawClient, request_bytes
 
 
@@ -182,16 +183,29 @@ def test_a_bad_configuration_changes_nothing_but_one_line(
     run(body())
 
 
+class Outcome:
+    def __init__(self) -> None:
+        self.failed: list[bool] = []
+
+    def reload_ended(self, *, failed: bool) -> None:
+        self.failed.append(failed)
+
+
 def test_a_reload_cannot_open_a_listener_that_strangers_reach(run: Run) -> None:
     # The address of the file counts only after a restart; this one is listened on.
     async def body() -> None:
-        service = FakeService()
+        taken: list[Config] = []
+        outcome = Outcome()
+
+        async def take(config: Config) -> tuple[str, ...]:
+            taken.append(config)
+            return ()
+
         everywhere = Settings(host="0.0.0.0")  # noqa: S104 - never bound here
-        await Supervision(service, everywhere, load=demo_config)._reload()
-        assert service.reloaded == []
-        assert service.readiness.reload_failed
-        await Supervision(service, Settings(), load=demo_config)._reload()
-        assert len(service.reloaded) == 1
+        await Reloads(demo_config, take, outcome, everywhere).once()
+        assert (taken, outcome.failed) == ([], [True])
+        await Reloads(demo_config, take, outcome, Settings()).once()
+        assert (len(taken), outcome.failed) == (1, [True, False])
 
     run(body())
 

@@ -20,7 +20,7 @@ from tidegate.cli.serve import Launch, run_gateway
 
 if TYPE_CHECKING:
     from tidegate.demo.world import World
-    from tidegate.gateway.supervise import Ready
+    from tidegate.gateway.settings import Ready
 
 _PARTS = ("scenes", "mcp-backend", "leaky-provider", "providers")
 # Slow enough for the eye to see the text arrive.

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     from tidegate.config import Config
     from tidegate.demo.world import World
-    from tidegate.gateway.supervise import Ready
+    from tidegate.gateway.settings import Ready
 
     Show = Callable[[Ready, World], Awaitable[None]]
 

@@ -1,7 +1,8 @@
 """Who accepts connections for one application, and when has the last of them ended?
 
 Lives here: one accepting socket, its connections, the drain. Does not live here: what a
-connection may do (server), which listeners there are (supervise).
+connection may do (server), which listeners there are (supervise, workers), how several processes
+share a socket (acceptor).
 """
 
 import asyncio
@@ -14,6 +15,7 @@ from uvicorn import Config
 from uvicorn.server import ServerState
 
 from tidegate.errors import TidegateError
+from tidegate.gateway.acceptor import Acceptor, Seats
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.server import Connection, WireCaps
 
@@ -22,12 +24,23 @@ Refused = Callable[[TidegateError, str], None]
 """Told of each refusal that no handler saw: the error and the request id that was answered."""
 
 _CANCEL_S = 5.0
+_LOOK_S = 0.01
 
 
 class Listener:
-    """The connections of one application. `open` it on a bound socket; then `stop` and `close`."""
+    """The connections of one application. `open` it on a bound socket; then `stop` and `close`.
 
-    def __init__(self, app: ASGIApp, caps: WireCaps, *, refused: Refused | None = None) -> None:
+    `seats`: other processes accept on the same socket, and this is how they share it fairly.
+    """
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        caps: WireCaps,
+        *,
+        refused: Refused | None = None,
+        seats: Seats | None = None,
+    ) -> None:
         self.app, self.caps = app, caps
         self.refused: Refused = refused or (lambda _error, _request_id: None)
         self.draining = False
@@ -41,7 +54,8 @@ class Listener:
             proxy_headers=False,
         )
         self._state = ServerState()
-        self._server: asyncio.Server | None = None
+        self._seats = seats
+        self._server: asyncio.Server | Acceptor | None = None
         self._quiet = asyncio.Event()
         self._second, self._date = -1, b""
 
@@ -52,13 +66,30 @@ class Listener:
         # Accepted sockets inherit it. asyncio sets it only on sockets that name their protocol,
         # which these do not: without it every small event would wait for an acknowledgment.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        self._server = await loop.create_server(self._connection, sock=sock, backlog=2048)
+        if self._seats is None:
+            self._server = await loop.create_server(self._connection, sock=sock, backlog=2048)
+            return
+        self._server = Acceptor(
+            sock,
+            self._seats,
+            connect=lambda accepted: loop.connect_accepted_socket(self._connection, accepted),
+            held=lambda: len(self._state.connections),
+        )
+        self._server.open()
 
     def stop(self) -> None:
         """Accept no more. Connections may finish what they ask; each answer closes its own."""
         self.draining = True
         if self._server is not None:
             self._server.close()
+
+    async def met(self) -> None:
+        """Wait until every connection has asked for something."""
+        loop, later = asyncio.get_running_loop(), asyncio.Event()
+        while self._coming or any(link.exchange is None for link in self.connections):
+            later.clear()
+            loop.call_later(_LOOK_S, later.set)
+            await later.wait()
 
     async def quiet(self) -> None:
         """Wait until no handler runs."""
@@ -89,6 +120,10 @@ class Listener:
                     connection.transport.abort()
 
     @property
+    def _coming(self) -> int:
+        return self._server.coming if isinstance(self._server, Acceptor) else 0
+
+    @property
     def running(self) -> int:
         """Handlers running now."""
         return len(self._state.tasks)
@@ -109,6 +144,8 @@ class Listener:
     def changed(self) -> None:
         """A handler has ended or a connection was lost (called by connections)."""
         self._quiet.set()
+        if isinstance(self._server, Acceptor):
+            self._server.count()
 
     def _connection(self, **_kwargs: object) -> "Connection":
         return Connection(self, self._config, self._state)

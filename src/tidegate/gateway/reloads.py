@@ -1,0 +1,115 @@
+"""When is the configuration read again, and what is said about it?
+
+On SIGHUP, and when the file has changed. An invalid file changes nothing and is one line in the
+log. Lives here: that. Does not live here: reading and judging the file (config), putting it in
+force (`take`: app for one process, workers for several).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Protocol
+
+from tidegate.config import Config, ConfigInvalid, serving_problems
+from tidegate.gateway.filewatch import FileWatch
+from tidegate.gateway.settings import Load, Settings
+
+logger = logging.getLogger(__name__)
+
+Take = Callable[[Config], Awaitable[tuple[str, ...]]]
+"""Puts a configuration in force; the parts that need a restart. Raises ConfigInvalid when it is
+not taken."""
+
+
+class Outcome(Protocol):
+    """Who remembers what came of it, for readiness and metrics."""
+
+    def reload_ended(self, *, failed: bool) -> None:
+        """A reload was done."""
+
+
+class Reloads:
+    """The reloads of one gateway, one at a time."""
+
+    def __init__(
+        self,
+        load: Load,
+        take: Take,
+        outcome: Outcome,
+        settings: Settings,
+        *,
+        watch: Path | None = None,
+    ) -> None:
+        self._load, self._take, self._outcome = load, take, outcome
+        self._settings = settings
+        # As it was read, or nearly so: what is written while the stores open is a change, too.
+        self._watch = FileWatch(watch) if watch is not None else None
+        self._wanted = asyncio.Event()
+
+    def ask(self) -> None:
+        """As SIGHUP. Requests for it that come while one is done become one more."""
+        self._wanted.set()
+
+    async def attend(self) -> None:
+        """Do what is asked for, for ever."""
+        while True:
+            await self._wanted.wait()
+            self._wanted.clear()
+            await self.once()
+
+    async def once(self) -> None:
+        """Read the configuration and put it in force, or say why not."""
+        # A task of its own: whatever fails in it, the gateway goes on with what it has.
+        reload = asyncio.create_task(self._reload())
+        try:
+            await asyncio.wait((reload,))
+        finally:
+            reload.cancel()
+        if (bug := reload.exception()) is not None:
+            self._kept(type(bug).__name__, 1)
+
+    async def look_at_file(self) -> None:
+        """Ask for a reload whenever the file has changed, for ever."""
+        watch, clock_turn = self._watch, asyncio.Event()
+        while watch is not None:
+            asyncio.get_running_loop().call_later(self._settings.poll_s, clock_turn.set)
+            await clock_turn.wait()
+            clock_turn.clear()
+            seen = watch.look()
+            if seen == "changed":
+                self.ask()
+            elif seen == "missing":
+                logger.warning("config_file_missing", extra={"path": str(watch.path)})
+
+    async def _reload(self) -> None:
+        try:
+            config, stale = await self._take_over()
+        except ConfigInvalid as invalid:
+            self._kept(str(invalid.problems[0]), len(invalid.problems))
+            return
+        self._outcome.reload_ended(failed=False)
+        logger.info("reloaded", extra={"revision": config.revision})
+        for finding in (*config.warnings, *config.not_in_effect):
+            logger.warning("config_warning", extra={"problem": str(finding)})
+        if stale:
+            parts = ", ".join(stale)
+            logger.warning("restart_needed", extra={"problem": f"changes of: {parts}"})
+
+    async def _take_over(self) -> tuple[Config, tuple[str, ...]]:
+        """What is in force now, and what of it needs a restart. Raises ConfigInvalid."""
+        # Reading and checking may take a while; streams go on meanwhile.
+        config = await asyncio.to_thread(self._load)
+        if problems := serving_problems(config, listening_on=self._settings.host):
+            raise ConfigInvalid(problems)
+        return config, await self._take(config)
+
+    def _kept(self, problem: str, count: int) -> None:
+        self._outcome.reload_ended(failed=True)
+        logger.error(
+            "reload_failed_last_good_configuration_kept",
+            extra={"problem": problem, "count": count},
+        )
+
+
+__all__ = ["Outcome", "Reloads", "Take"]
