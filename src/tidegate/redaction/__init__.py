@@ -16,6 +16,8 @@ from tidegate.redaction.spans import (
     UpstreamAtFault,
 )
 from tidegate.redaction.stream import Redactor, RedactorSet
+from tidegate.redaction.treatment import Treatment
+from tidegate.redaction.vault import Restorer, Vault
 
 __all__ = [
     "FAMILIES",
@@ -26,9 +28,12 @@ __all__ = [
     "RedactionPolicy",
     "Redactor",
     "RedactorSet",
+    "Restorer",
     "Span",
     "TooManyChannels",
+    "Treatment",
     "UpstreamAtFault",
+    "Vault",
     "redact_chat_completion",
     "redact_chat_request",
     "redact_tree",

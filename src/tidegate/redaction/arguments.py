@@ -137,7 +137,7 @@ class ArgumentsRedactor:
         lead = ""
         if self._stack[-1:] == ["{"] and self._treatment.policy.program.secret_key(self._key):
             lead = f"{self._key}:"
-        self._value = self._treatment.text(lead=lead)
+        self._value = self._treatment.text(lead=lead, inside_json=True)
 
     def _literal(self, text: str, place: int, out: list[str]) -> int:
         """A number or a word; anything else means that this is not JSON."""

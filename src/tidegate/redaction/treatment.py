@@ -1,18 +1,27 @@
 """What happens to each text of one request or one answer?
 
 Lives here: the choice of the stages that a text goes through, made once for a document or a
-stream, and their assembly for every text in it. Does not live here: the stages (stream,
-arguments), which strings are texts (leaves, chat_fields, channels).
+stream, and their assembly for every text in it. Does not live here: the stages (stream, sentences,
+vault, arguments), which strings are texts (leaves, chat_fields, channels).
+
+The order: the detectors first, then the classifier, then the vault. So a classifier is not told
+what a detector has found, a value that the model made up is masked, and a value that the vault
+puts back is looked at by nobody after it.
 """
 
-from functools import cached_property
-from typing import TYPE_CHECKING, Literal, Protocol, Self
+from collections.abc import Callable, Iterator, Sequence
+from functools import cache, cached_property, partial
+from typing import Literal, Protocol
 
-from tidegate.redaction.spans import Counts
+from tidegate.redaction.arguments import quoted
+from tidegate.redaction.folding import fold
+from tidegate.redaction.hits import Hit
+from tidegate.redaction.holes import Found, Holes, Judged, is_worth_asking
+from tidegate.redaction.policy import RedactionPolicy
+from tidegate.redaction.sentences import Sentences
+from tidegate.redaction.spans import PLACEHOLDER, Counts, Kind
 from tidegate.redaction.stream import Piece, Redactor
-
-if TYPE_CHECKING:
-    from tidegate.redaction.policy import RedactionPolicy
+from tidegate.redaction.vault import Restorer, Vault
 
 ToolArguments = bool | Literal["detect"]
 """True: redacted; "detect": findings are counted, the text stays; False: passed unread."""
@@ -41,19 +50,27 @@ class Text(Protocol):
 class Treatment:
     """How the texts of one document or stream are treated; `counts` is shared by all of them.
 
-    `tool_arguments` may be weaker than the rest. Cheap to make, for one request.
+    `tool_arguments` may be weaker than the rest. `replace` gives what stands for a value of a kind
+    in place of the plain placeholder. The values of `vault` are put back. With `holes` a
+    classifier is asked about every text. Cheap to make, for one request.
     """
 
     def __init__(
         self,
-        policy: "RedactionPolicy",
+        policy: RedactionPolicy,
         *,
         counts: Counts | None = None,
         tool_arguments: ToolArguments = True,
+        replace: Callable[[Kind, str], str] | None = None,
+        vault: Vault | None = None,
+        holes: Holes | None = None,
     ) -> None:
         self.policy = policy
         self.counts = Counts() if counts is None else counts
         self._tool_arguments: ToolArguments = tool_arguments
+        self._replace = replace
+        self._vault = vault if vault else None
+        self._holes = holes
 
     @classmethod
     def of(
@@ -65,23 +82,176 @@ class Treatment:
         return cls(policy, tool_arguments=tool_arguments)
 
     @cached_property
-    def for_arguments(self) -> Self | None:
+    def for_arguments(self) -> "Treatment | None":
         """How the strings in the arguments of tool calls are treated; None if they pass unread."""
         if self._tool_arguments is True:
             return self
         if self._tool_arguments == "detect":
-            return type(self)(self.policy.observing(), counts=self.counts)
+            return Treatment(self.policy.observing(), counts=self.counts, vault=self._vault)
+        if self._vault is not None:
+            return Treatment(_nothing(), counts=self.counts, vault=self._vault)
         return None
 
-    def text(self, *, lead: str = "") -> Text:
-        """The way of one text; `lead` is thought to stand before it, for example `password:`."""
-        return Redactor(self.policy, counts=self.counts, keep_spans=False, lead=lead)
+    def text(self, *, lead: str = "", inside_json: bool = False) -> Text:
+        """The way of one text; `lead` is thought to stand before it, for example `password:`.
+
+        `inside_json`: the caller writes what leaves into a JSON string that is itself a text.
+        """
+        redactor = Redactor(
+            self.policy, counts=self.counts, keep_spans=False, lead=lead, replace=self._replace
+        )
+        restorer = self._vault.restorer() if self._vault is not None else None
+        if self._holes is not None:
+            return _Checked(self, self._holes, redactor, restorer, inside_json=inside_json)
+        return redactor if restorer is None else _Restored(redactor, restorer)
 
     def whole(self, text: str, key: str = "") -> str:
         """`text`, which is the complete value of the field `key`. Raises BlockedContent."""
         program = self.policy.program
         lead = f"{key}:" if key and program.secret_key(key) else ""
-        if not lead and program.clean(text):
+        if not lead and program.clean(text) and not self._concerns_others(text):
             return text
         way = self.text(lead=lead)
         return way.feed(text) + way.flush()
+
+    def put(self, judged: Judged) -> str:
+        """The texts with what a classifier found in them masked and counted."""
+        return "".join(self._put(text, found) for text, found in judged)
+
+    def _concerns_others(self, text: str) -> bool:
+        """A stage after the detectors may change `text`."""
+        if self._holes is not None and is_worth_asking(text):
+            return True
+        return self._vault is not None and "[" in text
+
+    def _put(self, text: str, found: Sequence[Found]) -> str:
+        out: list[str] = []
+        place = 0
+        for start, end, kind in _outside_placeholders(text, found):
+            value = text[start:end]
+            seen = fold(value)
+            hit = Hit(0, len(seen), "classifier", "classifier", kind)
+            if not self.policy.program.accepts(seen, hit):
+                continue
+            put = kind.placeholder if self._replace is None else self._replace(kind, value)
+            out += (text[place:start], put)
+            place = end
+            self.counts[kind.label] = self.counts.get(kind.label, 0) + 1
+        return "".join((*out, text[place:]))
+
+
+@cache
+def _nothing() -> RedactionPolicy:
+    """A policy that finds nothing, for texts that are only read for placeholders."""
+    return RedactionPolicy({})
+
+
+def _outside_placeholders(text: str, found: Sequence[Found]) -> Iterator[Found]:
+    """`found` without what lies in placeholders, and without parts that name nothing."""
+    for start, end, kind in found:
+        place = start
+        for placeholder in (*PLACEHOLDER.finditer(text, 0), None):
+            stop, after = placeholder.span() if placeholder else (end, end)
+            part = text[place : min(max(stop, place), end)]
+            name = part.strip()
+            if any(map(str.isalnum, name)):
+                first = place + part.index(name)
+                yield Found(first, first + len(name), kind)
+            place = max(place, after)
+
+
+class _Restored:
+    """A text whose placeholders are turned back."""
+
+    __slots__ = ("_redactor", "_restorer")
+
+    def __init__(self, redactor: Redactor, restorer: Restorer) -> None:
+        self._redactor = redactor
+        self._restorer = restorer
+
+    @property
+    def pending(self) -> int:
+        return self._redactor.pending + self._restorer.pending
+
+    def feed(self, text: str) -> str:
+        return self._restorer.feed(self._redactor.feed(text))
+
+    def flush(self) -> str:
+        return self._restorer.feed(self._redactor.flush()) + self._restorer.flush()
+
+    def feed_pieces(self, text: str) -> list[Piece]:
+        return self._restorer.feed_pieces(self._redactor.feed_pieces(text))
+
+    def flush_pieces(self) -> list[Piece]:
+        rest = self._restorer.feed_pieces(self._redactor.flush_pieces())
+        return rest + self._restorer.flush_pieces()
+
+
+class _Checked:
+    """A text that a classifier reads sentence by sentence; what leaves is a marker at a time."""
+
+    __slots__ = (
+        "_holes",
+        "_inside_json",
+        "_opened",
+        "_redactor",
+        "_restorer",
+        "_sentences",
+        "_treatment",
+    )
+
+    def __init__(
+        self,
+        treatment: Treatment,
+        holes: Holes,
+        redactor: Redactor,
+        restorer: Restorer | None,
+        *,
+        inside_json: bool,
+    ) -> None:
+        self._treatment = treatment
+        self._holes = holes
+        self._redactor = redactor
+        self._restorer = restorer
+        self._inside_json = inside_json
+        self._sentences = Sentences()
+        self._opened = False  # a hole of this text, whose end may still be held by the restorer
+
+    @property
+    def pending(self) -> int:
+        held = self._restorer.pending if self._restorer is not None else 0
+        return self._redactor.pending + self._sentences.pending + held
+
+    def feed(self, text: str) -> str:
+        return self._hole(self._sentences.feed(self._redactor.feed(text)), last=False)
+
+    def flush(self) -> str:
+        rest = self._sentences.feed(self._redactor.flush()) + self._sentences.flush()
+        return self._hole(rest, last=True)
+
+    def feed_pieces(self, text: str) -> list[Piece]:
+        return self._as_one(self._redactor.feed_pieces(text), last=False)
+
+    def flush_pieces(self) -> list[Piece]:
+        return self._as_one(self._redactor.flush_pieces(), last=True)
+
+    def _as_one(self, pieces: list[Piece], *, last: bool) -> list[Piece]:
+        """One piece for all of them: how a text was spelled is lost with the wait."""
+        texts = self._sentences.feed("".join(piece.text for piece in pieces))
+        if last:
+            texts += self._sentences.flush()
+        taken = sum(piece.taken for piece in pieces)
+        return [Piece(self._hole(texts, last=last), taken, replaced=True)]
+
+    def _hole(self, texts: list[str], *, last: bool) -> str:
+        if not texts and not (last and self._opened and self._restorer is not None):
+            return ""
+        self._opened = not last
+        return self._holes.open(texts, partial(self._render, last=last))
+
+    def _render(self, judged: Judged, *, last: bool) -> str:
+        text = self._treatment.put(judged)
+        if self._restorer is not None:
+            text = self._restorer.feed(text)
+            text += self._restorer.flush() if last else ""
+        return quoted(text)[1:-1] if self._inside_json else text
