@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,7 +22,8 @@ from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
 from tidegate.identity.keys import KeyEntry, KeyTable
 from tidegate.limits import LimitTable, MemoryLedger
-from tidegate.limits.ledger import Ledger, Limit, Need, Usage
+from tidegate.limits.ledger import Ledger, Limit, Usage, scope_key
+from tidegate.limits.prices import Price, PriceTable
 from tidegate.policy import Principal
 from tidegate.providers.base import Provider
 from tidegate.records.entries import Step, Trail
@@ -99,6 +100,7 @@ class ChatWorld:
         attempts: int = 3,
         breaker: BreakerSettings | None = None,
         failover_on_credential_error: bool = False,
+        prices: Mapping[str, Mapping[str, Price]] | None = None,
         **scripts: Script | list[Script],
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -132,6 +134,7 @@ class ChatWorld:
                 for name, url in addresses.items()
             },
             masking={"default": masking},
+            prices=PriceTable(prices or {}),
         )
         self.inboxes = Inboxes(self.clock)
         self.attempts = Attempts(
@@ -184,15 +187,13 @@ class ChatWorld:
     async def usage(self, limit: Limit = LIMIT) -> Usage:
         """What the one tenant has used of a limit, once all settlements are done."""
         await self.charging.drain(WAIT_S)
-        need = self.policy.limits.charges(PRINCIPAL, route="default", need=Need())
-        scope = next(charge.scope_key for charge in need if charge.limit is limit)
-        return await self.ledger.usage(limit, scope)
+        return await self.ledger.usage(limit, scope_key(limit.per, PRINCIPAL))
 
     async def assert_clean(self, ends: int) -> None:
         """Nothing of any request is left: no reservation, no bytes, no attempt, no slot."""
         assert await self.charging.drain(WAIT_S) == 0
-        if self.policy.limits.limits:
-            assert [(await self.usage(limit)).reserved for limit in (LIMIT, SLOTS)] == [0, 0]
+        known = self.policy.limits.limits
+        assert [(await self.usage(limit)).reserved for limit in known] == [0] * len(known)
         assert self.gate.held_bytes == 0
         assert self.front.in_flight == 0
         assert self.providers.running == []
