@@ -118,7 +118,8 @@ def test_unknown_fields_of_a_stream_pass_untouched() -> None:
         ]
         sent = b"".join(event(one) for one in odd) + STOP + DONE
         async with world_of([streamed(sent)], masking=MASKED) as (world, _, _two):
-            assert (await world.post(stream=True)).body == sent
+            seen = (await world.post(stream=True)).body
+            assert seen == sent.replace(b',"obfuscation":"abc"', b"")
 
     run(body())
 

@@ -138,9 +138,7 @@ class Shaper:
 
     def _masked(self, value: object, *, lists: bool = False, uri: bool = False) -> object:
         masked, found = self._turn.server.masking.mask_result(value)
-        for label, count in found.items():
-            self.counts[label] = self.counts.get(label, 0) + count
-        self.counts.unscanned += found.unscanned
+        self.counts.add(found)
         return value if masked is value else restored(value, masked, lists=lists, uri=uri)
 
     def _remember(self, result: object) -> None:

@@ -338,12 +338,12 @@ def _mask_arguments(turn: Turn, plan: Plan) -> None:
 
 
 def _changes(old: object, new: object) -> Iterator[tuple[str, str]]:
-    """The texts that were masked, where a header may repeat them: not inside of lists."""
+    """The leaves that were masked, where a header may repeat them: not inside of lists."""
     if isinstance(old, dict) and isinstance(new, dict):
         for member, value in old.items():
             yield from _changes(value, new.get(member))
-    elif isinstance(old, str) and isinstance(new, str) and old != new:
-        yield old, new
+    elif isinstance(old, str | int | float) and isinstance(new, str) and old != new:
+        yield str(old), new
 
 
 __all__ = [

@@ -63,6 +63,25 @@ def shape_of(choice: Delta, path: Path) -> Shape:
     return shape
 
 
+def name_of(choice: Delta, path: Path) -> tuple[Hashable, ...]:
+    """What the text at `path` of `choice` is called in every event that carries a piece of it.
+
+    The parts of a list are pieces of one text, unless each has an index: whoever adds deltas up
+    appends them. A content that comes as a text and as parts is one text too.
+    """
+    name: list[Hashable] = []
+    node: Any = choice
+    for step in path:
+        node = node[step]
+        if isinstance(step, str):
+            name.append(step)
+        elif isinstance(node, dict) and isinstance(node.get("index"), int):
+            name.append(("index", node["index"]))
+    if name[-1] == "text" and isinstance(path[-2:-1] and path[-2], int) and len(name) > 1:
+        name.pop()
+    return tuple(name)
+
+
 class Channels:
     """The open texts of one response; at most MAX_CHANNELS, beyond that TooManyChannels."""
 
@@ -81,7 +100,7 @@ class Channels:
 
     def text(self, choice: int, path: Path, holder: Delta) -> "Text":
         """The way of the text at `path` of `holder`, which is the choice as it came."""
-        key = (choice, *path)
+        key = (choice, *name_of(holder, path))
         channel = self._open.get(key)
         if channel is None or isinstance(channel.text, ArgumentsRedactor):
             text = self._treatment.text()

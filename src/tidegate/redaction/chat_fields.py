@@ -6,8 +6,8 @@ complete. Does not live here: streams (chat_stream). Anything not in a list is r
 
 from typing import TYPE_CHECKING, Literal
 
-from tidegate.redaction.arguments import ArgumentsRedactor
-from tidegate.redaction.leaves import Holder, LeafRedactor, Path, rewrite
+from tidegate.redaction.fields import Names, WholeFields
+from tidegate.redaction.leaves import Path, rewrite
 from tidegate.redaction.spans import BlockedContent, Counts
 from tidegate.redaction.treatment import ToolArguments, Treatment
 
@@ -16,34 +16,42 @@ if TYPE_CHECKING:
 
 Logprobs = Literal["drop", "refuse"]
 
-STRUCTURAL = frozenset(
-    {
-        "call_id",
-        "created",
-        "detail",
-        "encoding_format",
-        "finish_reason",
-        "id",
-        "index",
-        "model",
-        "native_finish_reason",
-        "object",
-        "obfuscation",
-        "provider",
-        "reasoning_effort",
-        "response_id",
-        "role",
-        "service_tier",
-        "signature",
-        "system_fingerprint",
-        "tool_call_id",
-        "type",
-        "verbosity",
-    }
+Audio = Literal["drop", "refuse", "pass"]
+"""What happens to the bytes of a spoken answer, which nobody can redact."""
+
+NAMES = Names(
+    ids=frozenset(
+        {
+            "call_id",
+            "id",
+            "model",
+            "previous_response_id",
+            "provider",
+            "response_id",
+            "system_fingerprint",
+            "tool_call_id",
+        }
+    ),
+    words=frozenset(
+        {
+            "detail",
+            "encoding_format",
+            "finish_reason",
+            "native_finish_reason",
+            "object",
+            "reasoning_effort",
+            "role",
+            "service_tier",
+            "type",
+            "verbosity",
+        }
+    ),
+    clocks=frozenset({"created", "created_at", "expires_at", "index", "seed"}),
+    sealed=frozenset({"encrypted_content", "signature"}),
+    # The name of a function is an identifier; the name of a message's author is not.
+    named_in=frozenset({"function", "function_call", "custom", "tool_choice"}),
+    called_in=frozenset({"function", "function_call"}),
 )
-"""Names of fields whose short strings steer a client; they pass unread."""
-STRUCTURAL_MAX = 256
-"""A longer value under such a name is text like any other."""
 
 STREAMED_TEXT = frozenset(
     {"content", "reasoning", "reasoning_content", "refusal", "text", "thinking", "transcript"}
@@ -106,24 +114,6 @@ Any other value ends nothing: an upstream that sends one with every event must n
 make held text leave early.
 """
 
-_NAMED = frozenset({"function", "function_call", "custom", "tool_choice"})
-_CALLS = frozenset({"function", "function_call"})
-
-
-def is_structural(path: Path, text: str) -> bool:
-    """The leaf at `path` steers a client and is no text."""
-    if len(text) > STRUCTURAL_MAX or not path:
-        return False
-    if path[-1] in STRUCTURAL:
-        return True
-    # The name of a function is an identifier; the name of a message's author is not.
-    return path[-1] == "name" and len(path) > 1 and path[-2] in _NAMED
-
-
-def is_arguments(path: Path) -> bool:
-    """The leaf at `path` is JSON text that a function is called with."""
-    return path[-1:] == ("arguments",) and len(path) > 1 and path[-2] in _CALLS
-
 
 def is_streamed(path: Path) -> bool:
     """The leaf at `path` of a delta is a piece of a text that goes on in later events."""
@@ -132,26 +122,6 @@ def is_streamed(path: Path) -> bool:
     if path[-1] == "input":
         return path[-2:-1] == ("custom",)
     return path[-1] in STREAMED_TEXT and path[0] in STREAMED_ROOTS
-
-
-class WholeFields:
-    """Redacts the leaves of a chat tree in which every field is complete."""
-
-    def __init__(self, treatment: Treatment) -> None:
-        self._treatment = treatment
-        self._leaves = LeafRedactor(treatment)
-
-    def visit(self, text: str, path: Path, holder: Holder) -> str:
-        """For `rewrite`. Raises BlockedContent."""
-        if is_structural(path, text):
-            return text
-        if not is_arguments(path):
-            return self._leaves.visit(text, path, holder)
-        treatment = self._treatment.for_arguments
-        if treatment is None:
-            return text
-        redactor = ArgumentsRedactor(treatment)
-        return redactor.feed(text) + redactor.flush()
 
 
 def redact_chat_request(
@@ -164,7 +134,7 @@ def redact_chat_request(
     passes. Raises BlockedContent.
     """
     treatment = Treatment.of(policy)
-    new = rewrite(body, WholeFields(treatment).visit)
+    new = rewrite(body, WholeFields(treatment, NAMES))
     return (new if isinstance(new, dict) else body), treatment.counts
 
 
@@ -173,30 +143,45 @@ def redact_chat_completion(
     policy: "RedactionPolicy | Treatment",
     *,
     logprobs: Logprobs = "drop",
+    audio: Audio = "drop",
     tool_arguments: ToolArguments = True,
 ) -> tuple[dict[str, object], Counts]:
     """A whole answer redacted, every choice; the same object when nothing changed.
 
     The text of each field equals what a stream of it would show. Raises BlockedContent, also for
-    log probabilities when they are to be refused.
+    log probabilities and audio when they are to be refused.
     """
     treatment = Treatment.of(policy, tool_arguments=tool_arguments)
     choices = body.get("choices")
     if isinstance(choices, list):
         bare = [
-            without_logprobs(choice, logprobs) if isinstance(choice, dict) else choice
+            without_copies(choice, logprobs, audio) if isinstance(choice, dict) else choice
             for choice in choices
         ]
         if any(new is not old for new, old in zip(bare, choices, strict=True)):
             body = {**body, "choices": bare}
-    new = rewrite(body, WholeFields(treatment).visit)
+    new = rewrite(body, WholeFields(treatment, NAMES))
     return (new if isinstance(new, dict) else body), treatment.counts
 
 
-def without_logprobs(choice: dict[str, object], mode: Logprobs) -> dict[str, object]:
-    """`choice` without log probabilities, which spell the text out token by token."""
-    if choice.get("logprobs") is None:
-        return choice
-    if mode == "refuse":
-        raise BlockedContent("logprobs")
-    return {**choice, "logprobs": None}
+def without_copies(
+    choice: dict[str, object], logprobs: Logprobs, audio: Audio
+) -> dict[str, object]:
+    """`choice` without what says its text again in a form that nobody can redact.
+
+    Log probabilities spell it out token by token; the bytes of audio speak it.
+    """
+    if choice.get("logprobs") is not None:
+        if logprobs == "refuse":
+            raise BlockedContent("logprobs")
+        choice = {**choice, "logprobs": None}
+    for root in ("delta", "message"):
+        message = choice.get(root)
+        spoken = message.get("audio") if isinstance(message, dict) else None
+        if audio == "pass" or not isinstance(spoken, dict) or not spoken.get("data"):
+            continue
+        if audio == "refuse":
+            raise BlockedContent("audio")
+        silent = {**message, "audio": {**spoken, "data": ""}} if isinstance(message, dict) else {}
+        choice = {**choice, root: silent}
+    return choice

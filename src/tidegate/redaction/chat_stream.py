@@ -7,21 +7,22 @@ server-sent events (sse), where an error goes (gateway), whole answers (chat_fie
 """
 
 from collections.abc import Callable, Hashable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.redaction.channels import Channels, Delta
 from tidegate.redaction.chat_fields import (
     FINISH_REASONS,
+    NAMES,
+    Audio,
     Logprobs,
-    WholeFields,
-    is_arguments,
     is_streamed,
-    is_structural,
-    without_logprobs,
+    without_copies,
 )
+from tidegate.redaction.fields import WholeFields
 from tidegate.redaction.leaves import Holder, Path, rewrite
 from tidegate.redaction.spans import UpstreamAtFault
-from tidegate.redaction.splice import dump, load, rewritten
+from tidegate.redaction.splice import dump, load, rewritten, without_padding
 from tidegate.redaction.template import Template
 from tidegate.redaction.treatment import ToolArguments, Treatment
 
@@ -48,12 +49,13 @@ class ChatStreamRedactor:
         policy: "RedactionPolicy | Treatment",
         *,
         logprobs: Logprobs = "drop",
+        audio: Audio = "drop",
         tool_arguments: ToolArguments = True,
     ) -> None:
         treatment = Treatment.of(policy, tool_arguments=tool_arguments)
         self.counts = treatment.counts
-        self._logprobs: Logprobs = logprobs
-        self._fields = WholeFields(treatment)
+        self._bare = partial(without_copies, logprobs=logprobs, audio=audio)
+        self._fields = WholeFields(treatment, NAMES)
         self._channels = Channels(treatment)
         self._envelope: dict[str, object] = {}
         self._templates: list[Template] = []  # the last used one first
@@ -65,16 +67,17 @@ class ChatStreamRedactor:
 
     def feed(self, data: bytes) -> list[bytes]:
         """The events that may leave after this one; `data` itself when nothing changed."""
+        data = without_padding(data)
         for place, template in enumerate(self._templates):
             text = template.text_of(data)
             if text is not None:
                 if place:
                     self._templates.insert(0, self._templates.pop(place))
                 out = template.feed(text)
-                return [data] if out == text else [template.event(data, out)]
+                return [data] if out == text else [template.event(out)]
         doc = load(data)
         if not isinstance(doc, dict):
-            new = rewrite(doc, self._fields.visit)
+            new = rewrite(doc, self._fields)
             return [data if new is doc else rewritten(data, doc, new)]
         return self._read(data, doc)
 
@@ -83,7 +86,7 @@ class ChatStreamRedactor:
         if "choices" in doc:
             self._envelope = {key: doc[key] for key in _ENVELOPE if key in doc}
         changes = self._channels.changes
-        event = _Event(self._channels, self._fields, self._logprobs)
+        event = _Event(self._channels, self._fields, self._bare)
         new = event.rewrite(doc)
         added = self._added(event.tails)
         if self._channels.changes != changes:
@@ -96,7 +99,7 @@ class ChatStreamRedactor:
             return [*added, data if new is doc else rewritten(data, doc, new)]
         self._templates.insert(0, template)
         del self._templates[_TEMPLATES:]
-        return [*added, data if new is doc else template.event(data, event.shown)]
+        return [*added, data if new is doc else template.event(event.shown)]
 
     def finish(self) -> list[bytes]:
         """What is still held when the stream ends without a finish reason."""
@@ -115,12 +118,19 @@ class ChatStreamRedactor:
 
 
 class _Event:
-    """One event on its way through: what was fed, what else changed, what must leave before it."""
+    """One event on its way through: what was fed, what else changed, what must leave before it.
 
-    def __init__(self, channels: Channels, fields: WholeFields, logprobs: Logprobs) -> None:
-        self._channels = channels
+    A `Visitor` of everything in it that does not go on in later events.
+    """
+
+    def __init__(
+        self, channels: Channels, fields: WholeFields, bare: Callable[[Delta], Delta]
+    ) -> None:
+        self.channels = channels
         self._fields = fields
-        self._logprobs: Logprobs = logprobs
+        self._bare = bare
+        self.key = fields.key
+        self.members = fields.members
         self.tails: list[tuple[int, Delta]] = []
         self.texts = 0  # fields that were fed to a channel
         self.fed: tuple[str, str, Callable[[str], str]] = ("", "", str)  # the last such field
@@ -128,14 +138,31 @@ class _Event:
         self.others = False  # something changed that is no streamed text
         self.finished = False
 
+    def text(self, text: str, path: Path, holder: Holder) -> str:
+        """See `Visitor`."""
+        new = self._fields.text(text, path, holder)
+        self.others = self.others or new != text
+        return new
+
+    def number(self, number: int | float, path: Path) -> object:
+        """See `Visitor`."""
+        new = self._fields.number(number, path)
+        self.others = self.others or new is not number
+        return new
+
+    def passes(self, text: str, path: Path, holder: Holder) -> bool:
+        """The leaf is no text."""
+        return self._fields.passes(text, path, holder)
+
     def rewrite(self, doc: dict[str, object]) -> object:
         """The event as it may be seen; the same object when nothing changed."""
         changed: dict[str, object] | None = None
         for key, value in doc.items():
+            self.key(key)
             if key == "choices" and isinstance(value, list):
                 new: object = self._choices(value)
             else:
-                new = rewrite(value, self._whole, (key,), doc)
+                new = rewrite(value, self, (key,), doc)
             if new is not value:
                 changed = dict(doc) if changed is None else changed
                 changed[key] = new
@@ -145,7 +172,7 @@ class _Event:
         new = [
             self._one(choice, place)
             if isinstance(choice, dict)
-            else rewrite(choice, self._whole, ("choices", place), choices)
+            else rewrite(choice, self, ("choices", place), choices)
             for place, choice in enumerate(choices)
         ]
         same = all(one is other for one, other in zip(new, choices, strict=True))
@@ -154,68 +181,87 @@ class _Event:
     def _one(self, original: dict[str, object], place: int) -> dict[str, object]:
         choice, finish = _number(original, place), original.get("finish_reason")
         ends = isinstance(finish, str) and finish in FINISH_REASONS
-        result = without_logprobs(original, self._logprobs)
-        self.others = self.others or result is not original
-        for key, value in original.items():
-            if key == "logprobs":
-                continue
+        result = bare = self._bare(original)
+        self.others = self.others or bare is not original
+        for key, value in bare.items():
+            self.key(key)
             if key in _ROOTS and isinstance(value, dict | str):
-                new = self._streamed(choice, original, key, ends=ends)
+                root = _Root(self, choice, bare, key, ends=ends)
+                new = rewrite(value, root)
             else:
-                new = rewrite(value, self._whole, ("choices", place, key), original)
+                new = rewrite(value, self, ("choices", place, key), bare)
             if new is not value:
                 result = {**result, key: new}
         if ends:
             self.finished = True
-            self.tails += self._channels.tails(choice)
-            self._channels.end(choice)
+            self.tails += self.channels.tails(choice)
+            self.channels.end(choice)
         return result
 
-    def _streamed(self, choice: int, original: Delta, root: str, *, ends: bool) -> object:
-        """The member `root` of a choice, whose texts go on in later events."""
-        value, over = original[root], self._channels.ended(choice)
-        slots = self._slots(choice, root, value)
+    def feed(self, channel: "Text | ArgumentsRedactor", name: str, text: str, *, ends: bool) -> str:
+        """What leaves for a piece of a text under the key `name`."""
+        self.texts += 1
+        self.fed = (name, text, channel.feed)
+        self.shown = channel.feed(text)
+        # A text that came with the finish reason may leave with it; an older one goes before.
+        if ends and text:
+            self.shown += channel.flush()
+        return self.shown
 
-        def visit(text: str, path: Path, holder: Holder) -> str:
-            channel: Text | ArgumentsRedactor | None = None
-            if is_structural(path, text):
-                return text
-            arguments = is_arguments(path)
-            if over and (arguments or is_streamed(path)):
-                if text:
-                    raise UpstreamAtFault("text of a choice that has finished")
-                return text
-            if arguments:
-                slot = slots.get(path[1], path[:1]) if path[0] == "tool_calls" else path[:1]
-                channel = self._channels.arguments(choice, slot, (root, *path), original)
-            elif is_streamed(path):
-                channel = self._channels.text(choice, (root, *path), original)
-            if channel is None:
-                return self._whole(text, path, holder)
-            self.texts += 1
-            self.fed = (str(path[-1] if path else root), text, channel.feed)
-            self.shown = channel.feed(text)
-            # A text that came with the finish reason may leave with it; an older one goes before.
-            if ends and text:
-                self.shown += channel.flush()
-            return self.shown
 
-        return rewrite(value, visit)
+class _Root:
+    """The member of a choice whose texts go on in later events; a `Visitor` of it."""
 
-    def _slots(self, choice: int, root: str, value: object) -> dict[object, Hashable]:
+    def __init__(
+        self, event: _Event, choice: int, original: Delta, root: str, *, ends: bool
+    ) -> None:
+        self._event = event
+        self._choice = choice
+        self._original = original
+        self._root = root
+        self._ends = ends
+        self._over = event.channels.ended(choice)
+        self._slots = self._calls(original[root])
+        self.key = event.key
+        self.number = event.number
+
+    def members(self, items: list[object], path: Path) -> None:
+        """The parts of a list are pieces of one text here, so nothing is cut over two of them."""
+
+    def text(self, text: str, path: Path, holder: Holder) -> str:
+        """See `Visitor`."""
+        event, channels = self._event, self._event.channels
+        if path and event.passes(text, path, holder):
+            return text
+        arguments = NAMES.is_arguments(path, holder)
+        if not arguments and not is_streamed(path):
+            return event.text(text, path, holder)
+        if self._over:
+            if text:
+                raise UpstreamAtFault("text of a choice that has finished")
+            return text
+        where = (self._root, *path)
+        channel: Text | ArgumentsRedactor | None
+        if arguments:
+            slot = self._slots.get(path[1], path[:1]) if path[0] == "tool_calls" else path[:1]
+            channel = channels.arguments(self._choice, slot, where, self._original)
+        else:
+            channel = channels.text(self._choice, where, self._original)
+        if channel is None:
+            return text
+        return event.feed(channel, str(where[-1]), text, ends=self._ends)
+
+    def _calls(self, value: object) -> dict[object, Hashable]:
         slots: dict[object, Hashable] = {}
         calls = value.get("tool_calls") if isinstance(value, dict) else None
         for position, item in enumerate(calls if isinstance(calls, list) else ()):
             if isinstance(item, dict):
-                slots[position], tail = self._channels.call_slot(choice, root, position, item)
+                slots[position], tail = self._event.channels.call_slot(
+                    self._choice, self._root, position, item
+                )
                 if tail:
-                    self.tails.append((choice, tail))
+                    self._event.tails.append((self._choice, tail))
         return slots
-
-    def _whole(self, text: str, path: Path, holder: Holder) -> str:
-        new = self._fields.visit(text, path, holder)
-        self.others = self.others or new != text
-        return new
 
 
 def _number(choice: dict[str, object], place: int) -> int:

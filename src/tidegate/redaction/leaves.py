@@ -1,25 +1,26 @@
 """What happens to a string that stands somewhere in a JSON tree and is whole by itself?
 
-Lives here: the walk over a tree that copies only what changes, and the judgement of one string
-leaf (base64 passes where base64 belongs, every other string is redacted, numbers are never
-touched). Does not live here: fields whose text goes on
-in later events (chat_stream).
+Lives here: the walk over a tree that copies only what changes, and the judgement of one leaf
+(base64 passes where base64 belongs, every other string is redacted; a value that is cut over the
+parts of a content list, a number and a key are judged by their own modules). Does not live here:
+which fields of a dialect are structure (fields), texts that go on in later events (channels).
 """
 
 import re
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
-from tidegate.redaction.spans import Counts
+from tidegate.redaction.judgement import LEAST, judge_key, judge_value
+from tidegate.redaction.parts import CONTENT_LISTS, across_parts, part_texts
+from tidegate.redaction.spans import Counts, Numbers
 from tidegate.redaction.treatment import Treatment
 
 if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
 MAX_DEPTH = 128
+_KNOWN_MAX = 1024
 Path = tuple[str | int, ...]
 Holder = dict[str, object] | list[object]
-Visit = Callable[[str, Path, Holder], str]
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
 _DATA_URL = re.compile(
@@ -46,38 +47,62 @@ _BASE64_SIBLINGS = frozenset(
 )
 
 
-def rewrite(value: object, visit: Visit, path: Path = (), holder: Holder | None = None) -> object:
-    """`value` with every string leaf passed through `visit`; the same object if none changed.
+class Visitor(Protocol):
+    """What a walk asks about each thing that it meets."""
+
+    def text(self, text: str, path: Path, holder: Holder) -> str:
+        """What stands in place of a string. Raises BlockedContent, like all of these."""
+
+    def number(self, number: int | float, path: Path) -> object:
+        """What stands in place of a number."""
+
+    def key(self, key: str) -> None:
+        """An object has this key; it stays."""
+
+    def members(self, items: list[object], path: Path) -> None:
+        """A list comes next."""
+
+
+def rewrite(
+    value: object, visitor: Visitor, path: Path = (), holder: Holder | None = None
+) -> object:
+    """`value` as `visitor` wants its leaves; the same object if none changed.
 
     `path` and `holder` say where `value` stands. Keys stay. ValueError if the tree is deeper than
     MAX_DEPTH.
     """
     if isinstance(value, str):
-        new = visit(value, path, [] if holder is None else holder)
+        new = visitor.text(value, path, [] if holder is None else holder)
         return value if new == value else new
+    if value is None or isinstance(value, bool):
+        return value
+    if isinstance(value, int | float):
+        return visitor.number(value, path)
     if len(path) > MAX_DEPTH:
         raise ValueError("a JSON tree is nested too deeply")
     if isinstance(value, dict):
-        return _rewrite_dict(value, visit, path)
+        return _rewrite_dict(value, visitor, path)
     if isinstance(value, list):
-        return _rewrite_list(value, visit, path)
+        return _rewrite_list(value, visitor, path)
     return value
 
 
-def _rewrite_dict(value: dict[str, object], visit: Visit, path: Path) -> object:
+def _rewrite_dict(value: dict[str, object], visitor: Visitor, path: Path) -> object:
     changed: dict[str, object] | None = None
     for key, inner in value.items():
-        new = rewrite(inner, visit, (*path, key), value)
+        visitor.key(key)
+        new = rewrite(inner, visitor, (*path, key), value)
         if new is not inner:
             changed = dict(value) if changed is None else changed
             changed[key] = new
     return value if changed is None else changed
 
 
-def _rewrite_list(value: list[object], visit: Visit, path: Path) -> object:
+def _rewrite_list(value: list[object], visitor: Visitor, path: Path) -> object:
+    visitor.members(value, path)
     changed: list[object] | None = None
     for place, inner in enumerate(value):
-        new = rewrite(inner, visit, (*path, place), value)
+        new = rewrite(inner, visitor, (*path, place), value)
         if new is not inner:
             changed = list(value) if changed is None else changed
             changed[place] = new
@@ -85,21 +110,53 @@ def _rewrite_list(value: list[object], visit: Visit, path: Path) -> object:
 
 
 class LeafRedactor:
-    """Treats whole strings."""
+    """Treats the leaves of a tree in which every string is complete.
 
-    def __init__(self, treatment: Treatment) -> None:
-        self._treatment = treatment
+    `numbers` replaces the rule of the policy for numbers. One object walks one document.
+    """
 
-    def visit(self, text: str, path: Path, holder: Holder) -> str:
-        """For `rewrite`: the redacted text of one leaf. Raises BlockedContent."""
+    def __init__(self, treatment: Treatment, *, numbers: Numbers | None = None) -> None:
+        self.treatment = treatment
+        self._numbers = numbers
+        self._known: set[str] = set()  # keys in which nothing is found
+        self._decided: dict[Path, str] = {}  # parts that a value cut over several of them changed
+        self._inside: Path | None = None  # the content list whose parts have been joined
+
+    def text(self, text: str, path: Path, holder: Holder) -> str:
+        """See `Visitor`."""
+        if self._decided and path in self._decided:
+            return self._decided.pop(path)
         key = path[-1] if path and isinstance(path[-1], str) else ""
         if text.startswith("data:") and _place(path) in _URL_KEYS and _DATA_URL.fullmatch(text):
-            self._treatment.counts.unscanned += 1
+            self.treatment.counts.passes("base64")
             return text
         if key in _BASE64_KEYS and self._is_base64(text, key, holder):
-            self._treatment.counts.unscanned += 1
+            self.treatment.counts.passes("base64")
             return text
-        return self._treatment.whole(text, key)
+        return self.treatment.whole(text, key)
+
+    def number(self, number: int | float, path: Path) -> object:
+        """See `Visitor`."""
+        if -LEAST < number < LEAST:
+            return number
+        return judge_value(number, _place(path), self.treatment, self._numbers)
+
+    def key(self, key: str) -> None:
+        """See `Visitor`."""
+        if key in self._known:
+            return
+        if not judge_key(key, self.treatment) and len(self._known) < _KNOWN_MAX:
+            self._known.add(key)
+
+    def members(self, items: list[object], path: Path) -> None:
+        """See `Visitor`."""
+        if not path or path[-1] not in CONTENT_LISTS:
+            return
+        inside = self._inside
+        if inside is not None and len(path) > len(inside) and path[: len(inside)] == inside:
+            return  # its texts have been joined with those around it
+        self._inside = path
+        self._decided = dict(across_parts(list(part_texts(items, path)), self.treatment))
 
     @staticmethod
     def _is_base64(text: str, key: str, holder: Holder) -> bool:
@@ -115,22 +172,50 @@ def _place(path: Path) -> str:
     return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
-_PLACE_NAMES = frozenset({"nextCursor", "progressToken"})
+_PLACES = frozenset(
+    {
+        ("id",),
+        ("params", "_meta", "progressToken"),
+        ("params", "progressToken"),
+        ("result", "nextCursor"),
+    }
+)
+"""Members of a JSON-RPC message that the other side sends back or compares."""
+
+
+class _Message:
+    """The leaves of a JSON-RPC message, or of its result, error, params or arguments."""
+
+    def __init__(self, treatment: Treatment, *, is_envelope: bool) -> None:
+        self._leaves = LeafRedactor(treatment)
+        # It has to fit a schema, which a text in place of a number does not.
+        numbers: Numbers = "count" if treatment.policy.numbers == "count" else "block"
+        self._structured = LeafRedactor(treatment, numbers=numbers)
+        self._places = _PLACES if is_envelope else frozenset()
+        self.key = self._leaves.key
+        self.members = self._leaves.members
+
+    def text(self, text: str, path: Path, holder: Holder) -> str:
+        """See `Visitor`."""
+        return text if path in self._places else self._leaves.text(text, path, holder)
+
+    def number(self, number: int | float, path: Path) -> object:
+        """See `Visitor`."""
+        if path in self._places:
+            return number
+        leaves = self._structured if "structuredContent" in path[:2] else self._leaves
+        return leaves.number(number, path)
 
 
 def redact_tree(value: object, policy: "RedactionPolicy | Treatment") -> tuple[object, Counts]:
     """Every string leaf of a JSON tree redacted; the same object when nothing changed.
 
-    An `id` at the top and the place names of MCP pass, because the client sends or compares them
-    as they are; so does base64 data. Raises BlockedContent, and ValueError for a tree that is
-    too deep.
+    Made for MCP: a message, or its result, error, params or arguments. Of a message its `id`,
+    progress token and cursor pass, because the other side compares them or sends them back. So
+    does base64 data, which is counted. A number whose digits are a value becomes a placeholder,
+    if the policy says so; in `structuredContent`, which has to fit a schema, it refuses the
+    message instead. Raises BlockedContent, and ValueError for a tree that is too deep.
     """
     treatment = Treatment.of(policy)
-    leaves = LeafRedactor(treatment)
-
-    def visit(text: str, path: Path, holder: Holder) -> str:
-        if path == ("id",) or (path and path[-1] in _PLACE_NAMES):
-            return text
-        return leaves.visit(text, path, holder)
-
-    return rewrite(value, visit), treatment.counts
+    is_envelope = isinstance(value, dict) and "jsonrpc" in value
+    return rewrite(value, _Message(treatment, is_envelope=is_envelope)), treatment.counts

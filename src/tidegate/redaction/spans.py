@@ -33,7 +33,7 @@ class Counts(dict[str, int]):
 
     `unscanned` counts what passed as it was although nobody read it, or although something was
     found in it: never in silence. `passed` says why: `base64`, `key` (of an object), `number`,
-    `structural` (a field that steers a client), `opaque` (encrypted by the upstream). `unknown`
+    `structural` (a field that steers a client), `sealed` (only the upstream can read it). `unknown`
     counts events of a kind that is not known, whose strings were redacted one by one.
     """
 
