@@ -1,73 +1,215 @@
-"""Which plain character does a detector see in place of an unusual one?
+r"""Which plain characters does a detector see in place of unusual ones?
 
-Lives here: the folding of single characters (full-width forms, digits of other scripts, odd
-spaces and hyphens, invisible characters) for detection only. Does not live here: replacement,
-which always works on the original text. Folding maps each character by itself to one character
-or to nothing, so folding the pieces of a text and folding the text give the same result.
+Lives here: the folding of characters (full-width forms, digits of other scripts, ligatures, odd
+spaces and hyphens, invisible characters) and of escapes (`%40`, `&#64;`, `\u0040`) for detection
+only. Does not live here: replacement, which always works on the original text.
+
+Each character or escape folds by itself, to one or more characters or to nothing. So folding the
+pieces of a text and folding the text give the same result, as long as no piece ends inside an
+escape; `open_end` says where to cut.
 """
 
 import re
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import cache
+from html.entities import html5
 
 _SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2043, 0x2212, 0xFE58, 0xFE63)
+# Also the marks that stand above, below or around another character: they hide it from a filter
+# and from nobody else.
 _INVISIBLE = (
     0x00AD,
-    0x034F,
+    *range(0x0300, 0x0370),
+    *range(0x0483, 0x048A),
     0x061C,
     0x180E,
+    *range(0x1AB0, 0x1B00),
+    *range(0x1DC0, 0x1E00),
     *range(0x200B, 0x2010),
     *range(0x202A, 0x202F),
     *range(0x2060, 0x2070),
+    *range(0x20D0, 0x2100),
     *range(0xFE00, 0xFE10),
+    *range(0xFE20, 0xFE30),
     0xFEFF,
     *range(0xE0000, 0xE0080),
     *range(0xE0100, 0xE01F0),
 )
 _LAST_DIGIT = 0x1FBFA
+# Letters and digits in other clothes: circled, in brackets, with a full stop, ligatures,
+# mathematical. Superscripts are not among them: a footnote mark behind a number is not part of it.
+_DRESSED = (
+    *range(0x2100, 0x2120),
+    *range(0x2124, 0x2140),
+    *range(0x2160, 0x2180),
+    *range(0x2460, 0x24EB),
+    *range(0xFB00, 0xFB07),
+    *range(0x1D400, 0x1D6A4),
+    *range(0x1F100, 0x1F16A),
+)
+_NAME_MAX = 12
+# Control characters that `\n` and the like stand for.
+_CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
+# In a string literal these stand for themselves because the plain character would end it.
+_QUOTING = frozenset(map(ord, "\"'\\`"))
+_OPEN = re.compile(
+    r"%(?:25){0,4}[2-7]?"
+    r"|&(?:amp;){0,4}(?:#(?:[0-9]{0,15}|[xX][0-9A-Fa-f]{0,14})|(?P<name>[A-Za-z][A-Za-z0-9]{0,11}|))"
+    r"|\\{1,4}(?:u[0-9A-Fa-f]{0,3}|x[0-9A-Fa-f]?)?"
+)
+OPEN_MAX = 40
+"""An escape that has not ended has fewer characters."""
+
+_Search = Callable[[str], re.Match[str] | None]
+Places = tuple[list[int], list[int]]
+"""Starts and ends in the original of the characters of a folded view."""
+
+has_escapes: _Search = re.compile(r"[%&\\]").search
+"""Whether there is a character that an escape begins with."""
+
+_ASTRAL = re.compile("[\U00010000-\U0010ffff]").search
 
 
 @cache
-def fold_table() -> dict[int, int | None]:
-    """The table for `str.translate`; built once, about 10 ms."""
-    table: dict[int, int | None] = dict.fromkeys(_SPACES, ord(" "))
-    table.update(dict.fromkeys(_HYPHENS, ord("-")))
+def fold_table() -> dict[int, str | None]:
+    """The table for `str.translate`; built once, about 15 ms."""
+    table: dict[int, str | None] = dict.fromkeys(_SPACES, " ")
+    table.update(dict.fromkeys(_HYPHENS, "-"))
     for code in range(0x80, _LAST_DIGIT):
         digit = unicodedata.decimal(chr(code), None)
         if digit is not None:
-            table[code] = ord("0") + digit
+            table[code] = str(digit)
     for code in range(0xFF01, 0xFF5F):
-        table[code] = code - 0xFEE0
-    table |= {0xFE6B: ord("@"), 0xFE52: ord("."), 0x3002: ord("."), 0xFF61: ord(".")}
-    # Mathematical letters are a common way to write an address that filters do not see.
-    for code in range(0x1D400, 0x1D6A4):
+        table[code] = chr(code - 0xFEE0)
+    table |= {0xFE6B: "@", 0xFE52: ".", 0x2024: ".", 0x3002: ".", 0xFF61: "."}
+    for code in _DRESSED:
         plain = unicodedata.normalize("NFKC", chr(code))
         if plain.isascii():
-            table[code] = ord(plain)
+            table[code] = plain
     table.update(dict.fromkeys(_INVISIBLE))
     return table
 
 
 @cache
-def _foldable() -> Callable[[str], re.Match[str] | None]:
-    """The search for characters of the basic plane that fold: one bit map, so it is fast."""
-    chars = "".join(re.escape(chr(code)) for code in fold_table() if code < 0x10000)
-    return re.compile(f"[{chars}]").search
+def _named() -> dict[str, str]:
+    """The characters with names in HTML that matter to a detector: of ASCII, or Latin letters."""
+    named = {}
+    for name, char in html5.items():
+        if name.endswith(";") and len(name) <= _NAME_MAX and len(char) == 1:
+            plain = char.translate(fold_table())
+            if plain in {"", "\t", "\n"} or " " <= plain <= "~" or "\u00c0" <= plain < "\u0250":
+                named[name[:-1]] = char
+    return named
 
 
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]").search
+@cache
+def _name_starts() -> frozenset[str]:
+    return frozenset(name[:size] for name in _named() for size in range(1, len(name) + 1))
+
+
+@cache
+def _escape() -> re.Pattern[str]:
+    names = "|".join(_named())
+    return re.compile(
+        r"[%&\\](?:"
+        r"(?<=%)(?:25){0,4}(?P<percent>[2-7][0-9A-Fa-f])"
+        r"|(?<=&)(?:amp;){0,4}(?:#(?:0{0,8}(?P<decimal>[1-9][0-9]{0,6})"
+        rf"|[xX]0{{0,8}}(?P<hex>[1-9A-Fa-f][0-9A-Fa-f]{{0,5}}))|(?P<name>{names}));"
+        r"|(?<=\\)\\{0,3}(?:u(?P<unit>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})|(?P<control>[nrt])))"
+    )
+
+
+@cache
+def _searches() -> tuple[_Search, _Search]:
+    """Searches for what folds, and for what folds to more or less than one character.
+
+    A set of the basic plane is one bit map, so it is fast; the rest is rare enough.
+    """
+    table = fold_table()
+    folding = "".join(re.escape(chr(code)) for code in table if code < 0x10000)
+    sizing = "".join(re.escape(chr(code)) for code, plain in table.items() if len(plain or "") != 1)
+    return re.compile(f"[{folding}]").search, re.compile(f"[{sizing}]").search
+
+
+def is_plain(text: str) -> bool:
+    """Nothing in `text` folds, and no escape begins in it."""
+    return has_escapes(text) is None and (text.isascii() or not _folds(text))
+
+
+def _folds(text: str) -> bool:
+    return _searches()[0](text) is not None or _ASTRAL(text) is not None
 
 
 def fold(text: str) -> str:
     """The detector's view of `text`; the same object when nothing in it folds."""
-    if text.isascii() or (_foldable()(text) is None and _ASTRAL(text) is None):
-        return text
-    return text.translate(fold_table())
+    if has_escapes(text) is not None:
+        text = _escape().sub(_decoded, text)
+    return text.translate(fold_table()) if not text.isascii() and _folds(text) else text
 
 
-def kept_places(text: str) -> list[int]:
-    """The index in `text` of every character that folding keeps."""
+def fold_with_places(text: str) -> tuple[str, Places | None]:
+    """`fold(text)`, and where in `text` the original of each of its characters starts and ends.
+
+    None if every character stands for the one in its own place.
+    """
+    if _searches()[1](text) is None and _escape().search(text) is None:
+        return fold(text), None
     table = fold_table()
-    return [i for i, char in enumerate(text) if table.get(ord(char), 0) is not None]
+    out: list[str] = []
+    starts: list[int] = []
+    ends: list[int] = []
+    for start, end, char in _units(text):
+        plain = table.get(ord(char), char)
+        if plain:
+            out.append(plain)
+            starts += [start] * len(plain)
+            ends += [end] * len(plain)
+    return "".join(out), (starts, ends)
+
+
+def _units(text: str) -> Iterator[tuple[int, int, str]]:
+    """The characters of `text` with start and end, each escape as the one that it stands for."""
+    place = 0
+    for found in _escape().finditer(text):
+        decoded = _decoded(found)
+        if len(decoded) > 1:
+            continue
+        yield from ((i, i + 1, text[i]) for i in range(place, found.start()))
+        yield found.start(), found.end(), decoded
+        place = found.end()
+    yield from ((i, i + 1, text[i]) for i in range(place, len(text)))
+
+
+def _decoded(found: re.Match[str]) -> str:
+    """The character that an escape stands for, or the escape itself if it is none."""
+    kind = found.lastgroup or ""
+    value = found[kind]
+    if kind == "name":
+        return _named()[value]
+    if kind == "control":
+        return _CONTROL[value]
+    code = int(value, 10 if kind == "decimal" else 16)
+    if kind in {"unit", "byte"} and code in _QUOTING:
+        return found[0]
+    # A control character or half of a surrogate pair says nothing to a detector.
+    if code in {9, 10, 13} or 0x20 <= code < 0x7F or 0xA0 <= code < 0xD800:
+        return chr(code)
+    return chr(code) if 0xE000 <= code <= 0x10FFFF else found[0]
+
+
+def open_end(text: str) -> int:
+    """Where an escape begins that more text may complete or lengthen, or the end of `text`."""
+    low = max(0, len(text) - OPEN_MAX)
+    place = max(text.rfind("%", low), text.rfind("&", low), text.rfind("\\", low))
+    if place < 0:
+        return len(text)
+    if text[place] == "\\":
+        last = place
+        while place > max(low, last - 3) and text[place - 1] == "\\":
+            place -= 1
+    found = _OPEN.fullmatch(text, place)
+    if found is None or (found["name"] and found["name"] not in _name_starts()):
+        return len(text)
+    return place

@@ -6,7 +6,13 @@ held text where it differs, and the translation of indices. Does not live here: 
 
 from bisect import bisect_left
 
-from tidegate.redaction.folding import fold, kept_places
+from tidegate.redaction.folding import (
+    Places,
+    fold_with_places,
+    has_escapes,
+    is_plain,
+    open_end,
+)
 from tidegate.redaction.hits import CONTEXT
 
 _TRIM_ABOVE = 512
@@ -17,11 +23,12 @@ class HeldText:
 
     `at` may be moved on by whoever knows that `same` is true: nothing else depends on it then.
 
+    The beginning of an escape is not part of `text` until it is known what the escape stands for.
     Invisible characters belong to what follows them, except inside a value, which takes them
     along. Indices are positions in the folded `text`.
     """
 
-    __slots__ = ("_ahead", "_origin", "_places", "_raw", "_raw_at", "at", "text")
+    __slots__ = ("_ahead", "_origin", "_places", "_raw", "_raw_at", "_tail", "at", "text")
 
     def __init__(self, lead: str = "", taken: int = 0) -> None:
         self.text = lead
@@ -29,8 +36,9 @@ class HeldText:
         self._ahead = taken - self.at
         self._raw: str | None = None
         self._raw_at = 0
-        self._places: list[int] | None = None
+        self._places: Places | None = None
         self._origin = 0
+        self._tail = ""  # the beginning of an escape
 
     @property
     def taken(self) -> int:
@@ -40,29 +48,42 @@ class HeldText:
     @property
     def same(self) -> bool:
         """The held text is its own folded view."""
-        return self._raw is None
+        return self._raw is None and not self._tail
 
     @property
     def size(self) -> int:
-        """Original characters held."""
+        """Original characters held in `text`."""
         if self._raw is None:
             return len(self.text) - self.at
         return len(self._raw) - self._raw_at
 
-    def append(self, text: str) -> None:
-        """Add what arrived."""
-        folded = fold(text)
-        if self._raw is None and folded == text:
+    @property
+    def pending(self) -> int:
+        """Original characters held, also those whose folded view is open."""
+        return self.size + len(self._tail)
+
+    def append(self, text: str, *, final: bool = False) -> None:
+        """Add what arrived; `final` says that nothing follows."""
+        if self._tail or has_escapes(text) is not None:
+            text = self._tail + text
+            cut = len(text) if final else open_end(text)
+            text, self._tail = text[:cut], text[cut:]
+        if self._raw is None and is_plain(text):
+            self.text += text
+            return
+        folded, places = fold_with_places(text)
+        if self._raw is None and folded == text and places is None:
             self.text += text
             return
         if self._raw is None:
             self._raw, self._raw_at = self.text[self.at :], 0
-        if self._places is None and len(folded) != len(text):
+        base = len(self._raw)
+        if self._places is None and places is not None:
             self._origin = self.at
-            self._places = list(range(self._raw_at, len(self._raw)))
+            self._places = list(range(self._raw_at, base)), list(range(self._raw_at + 1, base + 1))
         if self._places is not None:
-            base = len(self._raw)
-            self._places.extend(base + place for place in kept_places(text))
+            for known, new in zip(self._places, places or _in_place(len(text)), strict=True):
+                known.extend([base + place for place in new])
         self._raw += text
         self.text += folded
 
@@ -75,7 +96,7 @@ class HeldText:
         if self._places is None:
             return min(self.at + chars, len(self.text))
         lowest = self.at - self._origin
-        return self._origin + bisect_left(self._places, self._raw_at + chars, lowest)
+        return self._origin + bisect_left(self._places[0], self._raw_at + chars, lowest)
 
     def take(self, end: int) -> str:
         """Remove and return the original text before index `end`."""
@@ -127,14 +148,15 @@ class HeldText:
             return self._raw_at + index - self.at
         if index == len(self.text):
             return len(self._raw or "")
-        return self._places[index - self._origin]
+        # One character may fold to several, the first of which has left.
+        return max(self._raw_at, self._places[0][index - self._origin])
 
     def _raw_end(self, index: int) -> int:
         if self._places is None:
             return self._raw_at + index - self.at
         if index == self.at:
             return self._raw_at
-        return self._places[index - 1 - self._origin] + 1
+        return max(self._raw_at, self._places[1][index - 1 - self._origin])
 
     def _forget_raw(self) -> None:
         rest = (self._raw or "")[self._raw_at :]
@@ -144,6 +166,15 @@ class HeldText:
             return
         if self._places is not None:
             lowest = self.at - self._origin
-            self._places = [place - self._raw_at for place in self._places[lowest:]]
+            starts, ends = self._places
+            shift = self._raw_at
+            self._places = (
+                [place - shift for place in starts[lowest:]],
+                [place - shift for place in ends[lowest:]],
+            )
             self._origin = self.at
         self._raw, self._raw_at = rest, 0
+
+
+def _in_place(size: int) -> Places:
+    return list(range(size)), list(range(1, size + 1))

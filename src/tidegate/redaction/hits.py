@@ -184,6 +184,17 @@ class SpanningDetector(Protocol):
         """
 
 
+@runtime_checkable
+class Searching(Protocol):
+    """A detector whose `anchors` are empty because it looks for itself, cheaply."""
+
+    def search(self, text: str, start: int, end: int) -> re.Match[str] | None:
+        """The first place in `text[start:end]` without which nothing there can be a value of mine.
+
+        Asked about every segment and every piece of text.
+        """
+
+
 AnyDetector = Detector | SpanningDetector
 Find = Callable[[str, int, int], list[Hit]]
 

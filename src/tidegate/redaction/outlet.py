@@ -88,7 +88,7 @@ class Outlet:
 
     def restart(self, held: HeldText) -> None:
         """Another text follows; what the old one held never leaves."""
-        self._growth -= self.held.size
+        self._growth -= self.held.pending
         self.held = held
         self.cover = 0
 

@@ -6,15 +6,17 @@ live here: presets and names (policy), the walk (stream).
 
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from fnmatch import translate
 
 from tidegate.redaction.detectors import built_in
-from tidegate.redaction.folding import fold
+from tidegate.redaction.folding import fold, is_plain
 from tidegate.redaction.hits import (
     Anchors,
     AnyDetector,
     Detector,
     Hit,
+    Searching,
     SpanningDetector,
     in_order,
 )
@@ -26,7 +28,8 @@ SHORT = 20
 Search = Callable[[str, int, int], re.Match[str] | None]
 
 _PLACEHOLDER_MAX = 96
-_DIGIT: Anchors = (("0-9", ""),)
+# A digit may belong to a group that goes on behind a space, an escape to any value.
+_ALWAYS: Anchors = ((r"0-9%&\\", ""),)
 _UNANCHORED: Anchors = (("\\x00-\\U0010ffff", ""),)
 
 
@@ -45,7 +48,7 @@ class Program:
         extra: Sequence[AnyDetector] = (),
         hash_key: bytes = b"",
     ) -> None:
-        fold("\u00a0")  # builds the table now, not in the first request with an odd character
+        fold("\u00a0&")  # builds the tables now, not in the first request with an odd character
         if "hash" in actions.values() and not hash_key:
             raise ValueError('the action "hash" needs a key')
         self.actions = dict(actions)
@@ -54,14 +57,18 @@ class Program:
         every = [each for each in (*made, *extra) if each.family in actions]
         self.ranks = {each.family: each.rank for each in every}
         self.detectors = [each for each in every if isinstance(each, Detector)]
+        self._searching = [each for each in self.detectors if isinstance(each, Searching)]
         self.spanning = sorted(
             (each for each in every if isinstance(each, SpanningDetector)),
             key=lambda each: each.rank,
         )
-        self.anchor: Search = _search(every)
+        self._plain = _search([each for each in every if not isinstance(each, Searching)])
+        self.anchor: Search = _with(self._plain, every)
         """The first place in `text[start:end]` without which nothing there can be a value."""
         short = [each for each in self.detectors if each.shortest < SHORT]
-        self.trigger: Search = _search([*short, *self.spanning], _DIGIT)
+        look = [*short, *self.spanning]
+        plain = _search([each for each in look if not isinstance(each, Searching)], _ALWAYS)
+        self.trigger: Search = _with(plain, look)
         """The first place that makes text shorter than SHORT worth a look."""
         self._allow = (
             re.compile("|".join(translate(fold(value)) for value in allow)) if allow else None
@@ -69,7 +76,7 @@ class Program:
 
     def clean(self, text: str) -> bool:
         """Nothing in this whole text can be a value. Cheap, and False only means "perhaps"."""
-        return text.isascii() and self.anchor(text, 0, len(text)) is None
+        return is_plain(text) and self.anchor(text, 0, len(text)) is None
 
     def secret_key(self, key: str) -> bool:
         """A field of this name usually holds a secret."""
@@ -79,15 +86,35 @@ class Program:
 
     def find(self, text: str, start: int, end: int) -> list[Hit]:
         """The values inside one segment that one segment shows, in the order in which they win."""
-        if self.anchor(text, start, end) is None:
-            return []
+        asked: Iterable[Detector] = self.detectors
+        if self._plain(text, start, end) is None:
+            asked = self._searching
         hits = [
             hit
-            for detector in self.detectors
+            for detector in asked
             for hit in detector.find(text, start, end)
             if self.accepts(text, hit)
         ]
-        return list(in_order(hits, self.ranks)) if len(hits) > 1 else hits
+        return self._joined(in_order(hits, self.ranks)) if len(hits) > 1 else hits
+
+    def _joined(self, hits: Iterable[Hit]) -> list[Hit]:
+        """Hits of one segment, where one reaches into the next one value in place of both.
+
+        Whoever replaces it (a vault) then gets the whole. Where the text is to stay or to be
+        refused the walk decides.
+        """
+        joined: list[Hit] = []
+        for hit in hits:
+            last = joined[-1] if joined else None
+            if (
+                last is None
+                or hit.start >= last.end
+                or not _REPLACING.issuperset((self.actions[last.family], self.actions[hit.family]))
+            ):
+                joined.append(hit)
+            elif hit.end > last.end:
+                joined[-1] = replace(last, end=hit.end, run=hit.run)
+        return joined
 
     def openings(
         self, text: str, start: int, stop: int, *, after: int = 0
@@ -118,7 +145,23 @@ class Program:
         return found is None or hit.start < opened or found.end() < hit.end
 
 
+_REPLACING = frozenset({"mask", "partial", "hash"})
 _KEYWORD_TAILS = frozenset({"rd", "wd", "se", "de", "et", "en", "ey", "on"})
+
+
+def _with(plain: Search, detectors: Iterable[AnyDetector]) -> Search:
+    """`plain`, and what detectors find that look for themselves."""
+    searching = list(dict.fromkeys(each for each in detectors if isinstance(each, Searching)))
+    if not searching:
+        return plain
+
+    def search(text: str, start: int, end: int) -> re.Match[str] | None:
+        found = plain(text, start, end)
+        for each in searching:
+            found = each.search(text, start, found.start() if found else end) or found
+        return found
+
+    return search
 
 
 def _search(detectors: Iterable[AnyDetector], more: Anchors = ()) -> Search:

@@ -42,7 +42,7 @@ _BY_PLACE = itemgetter(0, 1)
 class Redactor:
     """Redacts one stream of text: `feed` pieces, then `flush`.
 
-    Holds at most HOLD characters. `lead` is text that is thought to stand before the stream,
+    Holds at most HOLD characters and the beginning of an escape. `lead` is text that is thought to stand before the stream,
     for example `password:`. With `keep_spans=False` memory does not grow with the findings;
     `counts` (label to number, by first appearance) may be shared between redactors. `replace` is
     called with the kind and the original of each value that a placeholder is to replace, in text
@@ -100,7 +100,7 @@ class Redactor:
     @property
     def pending(self) -> int:
         """Characters that arrived and have not left."""
-        return self._held.size
+        return self._held.pending
 
     @property
     def spans(self) -> tuple[Span, ...]:
@@ -144,7 +144,7 @@ class Redactor:
 
     def drop(self) -> None:
         """Forget what is held; offsets go on, nothing else is remembered."""
-        self._held = HeldText(taken=self._held.taken + self._held.size)
+        self._held = HeldText(taken=self._held.taken + self._held.pending)
         self._outlet.restart(self._held)
         self._run = None
         self._leave_segment()
@@ -152,7 +152,7 @@ class Redactor:
         self._quick = True
 
     def _work(self, text: str, *, final: bool) -> str:
-        self._held.append(text)
+        self._held.append(text, final=final)
         self._outlet.begin()
         while self._step(final=final):
             pass

@@ -16,7 +16,7 @@ _FOLDED = {
     0x2011: "-",
     0x2013: "-",
 }
-_GONE = "\u200b\u200c\u200d\u00ad\u2060\ufeff"
+_GONE = "\u200b\u200c\u200d\u00ad\u2060\ufeff\u0301"
 
 _LATIN = "A-Za-z\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u024f\u0300-\u036f\u1e00-\u1eff"
 _EMAIL = re.compile(

@@ -4,7 +4,6 @@ from tests.unit.redaction.laws import streamed
 from tests.unit.redaction.samples import BODY, IBAN, SECRET
 from tidegate.redaction import RedactionPolicy
 from tidegate.redaction.checksums import iban
-from tidegate.redaction.folding import fold, kept_places
 from tidegate.testing.splits import every_split
 
 POLICY = RedactionPolicy.preset("default")
@@ -88,49 +87,3 @@ def test_an_opening_decides_alike_in_every_split(text: str, shown: str) -> None:
 def test_iban_check_digits() -> None:
     assert iban("GB82WEST12345698765432")
     assert not iban("GB83WEST12345698765432")
-
-
-@pytest.mark.parametrize("text", ["plain", "caf\u00e9", "\u4f60\u597d"])
-def test_text_without_odd_characters_folds_to_itself(text: str) -> None:
-    assert fold(text) is text
-
-
-def test_folding_pieces_and_folding_the_whole_agree() -> None:
-    text = "\uff21\u200b1\u00a0\u2011\U0001d7d8\U0001f600\u0664\ufe0f\u3002x\u0301"
-    assert fold(text) == "A1 -0\U0001f6004.x\u0301"
-    assert "".join(fold(char) for char in text) == fold(text)
-    assert [fold(text[place]) for place in kept_places(text)] == list(fold(text))
-
-
-@pytest.mark.parametrize("invisible", ["\u200b", "\u00ad", "\ufeff", "\u2060", "\U000e0041"])
-def test_invisible_characters_inside_and_around_values(invisible: str) -> None:
-    for value, shown in [
-        ("jane@example.com", "[REDACTED_EMAIL]"),
-        ("536-90-4399", "[REDACTED_SSN]"),
-        ("ey" + "JhbGciOi" + BODY[:700], SECRET),
-    ]:
-        spaced = invisible.join(value)
-        text = f"{invisible}a{invisible} {spaced}{invisible} b{invisible}"
-        whole = POLICY.redact(text)
-        assert whole.text.replace(invisible, "") == f"a {shown} b"
-        for place in range(0, len(text), 7):
-            assert streamed(POLICY, [text[:place], text[place:]]) == (whole.text, whole.spans)
-        assert streamed(POLICY, text) == (whole.text, whole.spans)
-
-
-@pytest.mark.parametrize("size", [140, 480, 495, 500, 620, 1100])
-@pytest.mark.parametrize(
-    "value", ["DE89 3704 0044 0532 0130 00", "jane@example.com", "-----BEGIN PRIVATE KEY-----x"]
-)
-def test_a_value_after_many_invisible_characters(value: str, size: int) -> None:
-    for text in (f"user:{chr(0x200B) * size}{value} z", f"a{chr(0x200B) * size}{value}"):
-        whole = POLICY.redact(text)
-        for step in (1, 3, 100):
-            pieces = [text[i : i + step] for i in range(0, len(text), step)]
-            assert streamed(POLICY, pieces) == (whole.text, whole.spans)
-
-
-def test_invisible_characters_alone_are_passed_on() -> None:
-    text = "\u200b" * 1200
-    assert streamed(POLICY, text) == (text, ())
-    assert streamed(POLICY, [text]) == (text, ())

@@ -329,6 +329,6 @@ def test_a_whole_answer_is_restored_as_its_stream_is() -> None:
 
 
 def test_an_empty_vault_leaves_every_byte_as_it_came() -> None:
-    event = content("[EMAIL_x] \\")
+    event = content("[EMAIL_x] \\ ")
     redactor = ChatStreamRedactor(Treatment(POLICY, vault=Vault(SALT)))
     assert redactor.feed(event) == [event]
