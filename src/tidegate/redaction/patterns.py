@@ -248,10 +248,12 @@ class _Reader:
         return self._literal(char, start)
 
     def _literal(self, char: str, start: int) -> CharSet:
-        found = CharSet.chars(fold(char))  # what a detector sees in its place
-        if not found:
+        seen = fold(char)
+        if not seen:
             self._refuse("an invisible character, which no detector sees", "remove it", start)
-        return found
+        if len(seen) > 1:
+            self._refuse(f"detectors see {seen!r} in place of this one", "write that", start)
+        return CharSet.chars(seen)
 
     def _repeated(self, part: Node) -> Node:
         start = self._at

@@ -248,7 +248,7 @@ def sample(node: Node, turn: int) -> str:
     """A value; other turns give other lengths, branches and characters. Pure and repeatable."""
     match node:
         case One(chars):
-            return chars.sample(turn)
+            return chars.sample((turn * 2_654_435_761 >> 9) & 0xFFFF)
         case Repeat(part, least, most):
             count = (least, most, (least + most) // 2)[turn % 3]
             return "".join(sample(part, turn * 7 + number) for number in range(count))

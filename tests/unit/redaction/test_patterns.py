@@ -81,6 +81,7 @@ REFUSED = [
     (r"\xz1", 0, "number of a character"),
     (r"\U00110000", 0, "number of a character"),
     ("\u200bx", 0, "invisible"),
+    ("x\ufb01", 1, "detectors see 'fi'"),
     ("(" * 17 + "a" + ")" * 17, 16, "too deeply"),
     ("x" * 1025, 0, "longer than"),
     (r"[^\D\d]", 0, "without characters"),
