@@ -2,15 +2,17 @@ r"""How are values inside tool-call arguments redacted while the JSON text arriv
 
 Lives here: an incremental lexer for JSON text. Escapes are decoded before detection, replacement
 happens inside string values only, and what is not replaced leaves in its original spelling
-(`\/` stays `\/`). Keys, structure and numbers pass: a number is not touched even if its digits
-are a valid card, because a placeholder in its place would be no JSON. Text that turns out not
-to be JSON is redacted as plain text from the first character on that JSON does not allow. Does
-not live here: which delta belongs to which call (chat_stream).
+(`\/` stays `\/`). Structure passes, and so do keys; keys and numbers are judged when they are
+complete (judgement). Text that turns out not to be JSON is redacted as plain text from the first
+character on that JSON does not allow. Does not live here: which delta belongs to which call
+(channels).
 """
 
 import json
 import re
 from typing import TYPE_CHECKING
+
+from tidegate.redaction.judgement import judge_key, judge_number
 
 if TYPE_CHECKING:
     from tidegate.redaction.stream import Piece
@@ -18,8 +20,10 @@ if TYPE_CHECKING:
 
 _MAX_DEPTH = 256
 _LITERAL_MAX = 64
-_KEY_MAX = 64
+_KEY_MAX = 512
 _RUN = re.compile(r'[^"\\]*')
+_KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
+_KEY_PART = re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL)
 _SPACE = re.compile(r"[ \t\n\r]+")
 _LITERAL = re.compile(r'[^ \t\n\r{}\[\]:,"]+')
 _VALID = re.compile(r"true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?")
@@ -42,10 +46,20 @@ def quoted(text: str) -> str:
     return json.encoder.encode_basestring(text)
 
 
+def _decoded(raw: str) -> str:
+    """The text of a JSON string that is spelled `raw`; as it is if that is no JSON."""
+    if "\\" not in raw:
+        return raw
+    try:
+        return str(json.loads(f'"{raw}"', strict=False))
+    except ValueError:
+        return raw
+
+
 class ArgumentsRedactor:
     """Redacts one JSON text: `feed` fragments, then `flush`.
 
-    Holds what the redactor of the current string holds, one escape, or one number.
+    Holds what the redactor of the current string holds, one escape, one key, or one number.
     """
 
     def __init__(self, treatment: "Treatment") -> None:
@@ -57,7 +71,9 @@ class ArgumentsRedactor:
         self._stack: list[str] = []
         self._key_next = False
         self._in_key = False
-        self._key = ""  # the last key, or what of it is here
+        self._in_long_key = False
+        self._colon_next = False
+        self._key = ""  # the last key
         self._value: Text | None = None  # open while inside a string value
         self._flying: list[str] = []  # the spelling of each character that `_value` holds
         self._rest = ""  # an unfinished escape or literal
@@ -95,6 +111,8 @@ class ArgumentsRedactor:
             if self._rest:
                 out += self._spelled(self._value.feed_pieces(self._rest), list(self._rest))
             out += self._spelled(self._value.flush_pieces(), [])
+        elif self._plain is None and not self._in_key and _VALID.fullmatch(self._rest):
+            out.append(self._judged(self._rest))
         elif self._plain is not None or self._rest:
             plain = self._plain or self._treatment.text()
             out.append(plain.feed(self._rest) + plain.flush())
@@ -109,6 +127,8 @@ class ArgumentsRedactor:
             stop = space.end() if space else place + 1
             out.append(text[place:stop])
             return stop
+        if self._colon_next and char != ":":
+            return self._no_json(place)
         if char == '"':
             self._open_string()
         elif char in "{[":
@@ -124,7 +144,7 @@ class ArgumentsRedactor:
         elif char == ",":
             self._key_next = self._stack[-1:] == ["{"]
         elif char == ":":
-            self._key_next = False
+            self._key_next = self._colon_next = False
         else:
             return self._literal(text, place, out)
         out.append(char)
@@ -147,26 +167,51 @@ class ArgumentsRedactor:
             self._rest = text[place:]
             return stop
         if _VALID.fullmatch(text, place, stop) and stop - place <= _LITERAL_MAX:
-            out.append(text[place:stop])
+            out.append(self._judged(text[place:stop]))
             return stop
+        return self._no_json(place)
+
+    def _no_json(self, place: int) -> int:
+        """From `place` on this is text like any other."""
         self._plain = self._treatment.text()
         return place
 
+    def _judged(self, literal: str) -> str:
+        """A complete number or word as it may leave."""
+        key = self._key if self._stack else ""
+        text = judge_number(literal, key, self._treatment, inside_json=True)
+        return literal if text is None else quoted(text)
+
     def _key_part(self, text: str, place: int, out: list[str]) -> int:
-        """Inside a key: it passes as it is."""
-        run = _RUN.match(text, place)
-        stop = run.end() if run else place
-        self._key = (self._key + text[place:stop])[-_KEY_MAX:]
-        if text[stop : stop + 1] == '"':
-            self._in_key = False
-            stop += 1
-        elif text[stop:] == "\\":
-            self._rest = "\\"
-            out.append(text[place:stop])
+        """Inside a key: it waits until it is complete, is judged, and passes as it is."""
+        found = None if self._in_long_key else _KEY.match(text, place)
+        if found is None and not self._in_long_key and len(text) - place <= _KEY_MAX:
+            self._rest = text[place:]
             return len(text)
-        elif stop < len(text):
-            stop += 2
+        if found is None or found.end() - place > _KEY_MAX:
+            return self._long_key(text, place, out)
+        self._in_key, self._colon_next = False, True
+        self._key = _decoded(found[1])
+        judge_key(self._key, self._treatment)
+        out.append(found[0])
+        return found.end()
+
+    def _long_key(self, text: str, place: int, out: list[str]) -> int:
+        """Inside a key that nobody keeps in order to judge it: that is counted once."""
+        if not self._in_long_key:
+            self._in_long_key, self._key = True, ""
+            self._treatment.counts.passes("key")
+        found = _KEY_PART.match(text, place)
+        stop = found.end() if found else place
         out.append(text[place:stop])
+        if text[stop:] == "\\":
+            self._rest = "\\"
+            return len(text)
+        if stop < len(text):
+            self._in_key = self._in_long_key = False
+            self._colon_next = True
+            out.append('"')
+            stop += 1
         return stop
 
     def _string(self, value: "Text", text: str, place: int, out: list[str]) -> int:

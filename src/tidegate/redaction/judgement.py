@@ -43,12 +43,17 @@ def judge_structural(text: str, treatment: "Treatment") -> None:
 
 
 def judge_number(
-    literal: str, key: str, treatment: "Treatment", numbers: "Numbers | None" = None
+    literal: str,
+    key: str,
+    treatment: "Treatment",
+    numbers: "Numbers | None" = None,
+    *,
+    inside_json: bool = False,
 ) -> str | None:
     """The text that is to stand, quoted, in place of the number `literal`; None if it stays.
 
     `key` is the name of the field, which may say what the digits are. `numbers` replaces the
-    rule of the policy. Raises BlockedContent.
+    rule of the policy; `inside_json` is as for `Treatment.text`. Raises BlockedContent.
     """
     digits = _plain(literal)
     policy = treatment.policy
@@ -64,7 +69,7 @@ def judge_number(
         return None
     if rule == "block":
         policy.refusing.redact(lead + digits)
-    way = treatment.text(lead=lead)
+    way = treatment.text(lead=lead, inside_json=inside_json)
     return way.feed(digits) + way.flush()
 
 

@@ -4,7 +4,7 @@ import pytest
 
 from tests.unit.redaction.laws import random_pieces, seeded
 from tests.unit.redaction.samples import EMAIL, SECRET, SSN, jwt, key
-from tidegate.redaction import RedactionPolicy
+from tidegate.redaction import BlockedContent, RedactionPolicy
 from tidegate.redaction.arguments import ArgumentsRedactor, quoted
 from tidegate.redaction.spans import Counts
 from tidegate.redaction.treatment import Treatment
@@ -38,7 +38,16 @@ DOCUMENTS: list[tuple[str, object]] = [
         '{"ssn":"536-90-4399","card":"4111 1111\\u00a01111 1111"}',
         {"ssn": SSN, "card": "[REDACTED_CARD]"},
     ),
-    ('{"card":4111111111111111}', {"card": 4111111111111111}),
+    ('{"card":4111111111111111}', {"card": "[REDACTED_CARD]"}),
+    (
+        '{"cards":[4111111111111111,4111111111111112 ,"4111111111111111"]}',
+        {"cards": ["[REDACTED_CARD]", 4111111111111112, "[REDACTED_CARD]"]},
+    ),
+    ("4111111111111111", "[REDACTED_CARD]"),
+    (
+        '{"n":-4.111111111111111e15,"t":1764500000005}',
+        {"n": "-[REDACTED_CARD]", "t": 1764500000005},
+    ),
     ('{"jane@example.com":"x"}', {"jane@example.com": "x"}),
     (
         '{"k\\"ey":"v","x":{"y":[{"z":"jane@example.com"}]}}',
@@ -99,7 +108,10 @@ def test_a_long_secret_in_arguments_is_swallowed() -> None:
         ("nul", "nul"),
         ("9" * 200, "9" * 200),
         ("]}", "]}"),
-        ('{"a" "jane@example.com"', '{"a" "jane@example.com"'),
+        ('{"a" "jane@example.com"', f'{{"a" "{EMAIL}"'),
+        ('{"a","b":"jane@example.com"}', f'{{"a","b":"{EMAIL}"}}'),
+        ('{"jane@exa', '{"jane@exa'),
+        ('{"jane@example.com', f'{{"{EMAIL}'),
         ('{"a":"jane@exa', '{"a":"jane@exa'),
         ('{"a":"jane@example.com', f'{{"a":"{EMAIL}'),
         ('{"a":"x\\', '{"a":"x\\'),
@@ -113,6 +125,42 @@ def test_a_long_secret_in_arguments_is_swallowed() -> None:
 def test_text_that_is_no_json_is_still_redacted(raw: str, shown: str) -> None:
     for pieces in every_split(raw, three_way_max=16):
         assert run(pieces)[0] == shown
+
+
+@pytest.mark.parametrize(
+    ("raw", "found"),
+    [
+        ('{"jane@example.com":{"a":1,"536-90-4399":2}}', 2),
+        ('{"jane\\u0040example.com":1}', 1),
+        ('{"a\\"b":1,"\\q":2,"c\\\\":"\\\\"}', 0),
+        ('{"' + "k" * 513 + '":"jane@example.com","a":1}', 1),
+        ('{"' + '\\"' * 300 + '":[1],"b":2}', 1),
+        ('{"' + "k" * 511 + '":1}', 0),
+    ],
+)
+def test_keys_stay_and_are_counted(raw: str, found: int) -> None:
+    masked = raw.replace('"jane@example.com","a"', f'"{EMAIL}","a"')
+    for pieces in every_split(raw, three_way_max=0):
+        out, counts = run(pieces)
+        assert out == masked
+        assert counts.passed == ({"key": found} if found else {})
+
+
+def test_a_key_that_refuses_does_not_leave_before_it_is_judged() -> None:
+    redactor = ArgumentsRedactor(Treatment(POLICY.with_actions({"email": "block"})))
+    assert redactor.feed('{"jane@example.com') == '{"'
+    assert redactor.pending == 16
+    with pytest.raises(BlockedContent, match="email"):
+        redactor.feed('"')
+
+
+def test_a_number_may_be_refused_or_counted() -> None:
+    raw = '{"card":4111111111111111}'
+    with pytest.raises(BlockedContent, match="card"):
+        ArgumentsRedactor(Treatment(POLICY.with_numbers("block"))).feed(raw)
+    treatment = Treatment(POLICY.with_numbers("count"))
+    assert ArgumentsRedactor(treatment).feed(raw) == raw
+    assert (treatment.counts, treatment.counts.passed) == ({}, {"number": 1})
 
 
 def test_depth_is_bounded() -> None:
