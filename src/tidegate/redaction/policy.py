@@ -9,13 +9,14 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
+from tidegate.redaction.detectors import KNOWN_REGIONS
 from tidegate.redaction.hits import AnyDetector
 from tidegate.redaction.outlet import Replace
 from tidegate.redaction.program import Program
 from tidegate.redaction.spans import ACTIONS, Action, Numbers, Redacted, Span
 from tidegate.redaction.stream import Redactor
 
-FAMILIES = (
+_DEFAULT = (
     "email",
     "ssn",
     "card",
@@ -27,11 +28,24 @@ FAMILIES = (
     "authorization",
     "keyword",
 )
+_OPT_IN = (
+    "email_quoted",
+    "email_international",
+    "email_obfuscated",
+    "phone",
+    "ip",
+    "ip_private",
+    "mac",
+    "national_id",
+    "passport",
+    "wallet",
+)
+FAMILIES = (*_DEFAULT, *_OPT_IN)
 _PRESETS: dict[str, frozenset[str]] = {
-    "default": frozenset(FAMILIES),
+    "default": frozenset(_DEFAULT),
     "strict": frozenset(FAMILIES),
     # Source code is full of addresses that are no secret: authors, packages, test data.
-    "code": frozenset(FAMILIES) - {"email"},
+    "code": frozenset(_DEFAULT) - {"email"},
 }
 
 
@@ -43,13 +57,15 @@ class RedactionPolicy:
     that is missing is not looked for. `extra` are detectors beside the built-in ones. "hash" needs
     a `hash_key` of up to 64 bytes. `allow` holds literals and globs of values that stay. With
     `strict_keywords` any word of four characters after `password:` and the like is a secret.
-    `numbers` says what happens to a JSON number whose digits are a value.
+    `numbers` says what happens to a JSON number whose digits are a value. `regions` names countries
+    for the families in KNOWN_REGIONS: only theirs are looked for, and more eagerly.
     """
 
     actions: Mapping[str, Action]
     allow: tuple[str, ...] = ()
     strict_keywords: bool = False
     numbers: Numbers = "mask"
+    regions: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     extra: tuple[AnyDetector, ...] = ()
     hash_key: bytes = field(default=b"", repr=False)
     name: str = field(default="custom", compare=False)
@@ -89,6 +105,19 @@ class RedactionPolicy:
         """The same policy with more detectors; `action` is for families it does not know yet."""
         actions = {**dict.fromkeys((each.family for each in detectors), action), **self.actions}
         return replace(self, actions=actions, extra=(*self.extra, *detectors))
+
+    def with_regions(self, family: str, *countries: str) -> Self:
+        """The same policy, in which `family` knows only these countries; none: all it knows.
+
+        ValueError for a family without regions and for a country that it does not know.
+        """
+        known = KNOWN_REGIONS.get(family)
+        if known is None:
+            raise ValueError(f"{family!r} has no regions; {', '.join(KNOWN_REGIONS)} have")
+        for country in countries:
+            if country not in known:
+                raise ValueError(f"no region {country!r}; {family} knows {', '.join(known)}")
+        return replace(self, regions={**self.regions, family: countries})
 
     def with_hash_key(self, key: bytes) -> Self:
         """The same policy with the key of the digests; one process or one tenant has one key."""
@@ -135,4 +164,5 @@ class RedactionPolicy:
             strict_keywords=self.strict_keywords,
             extra=self.extra,
             hash_key=self.hash_key,
+            regions=self.regions,
         )

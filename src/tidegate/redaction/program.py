@@ -8,6 +8,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import translate
+from types import MappingProxyType
 
 from tidegate.redaction.detectors import built_in
 from tidegate.redaction.folding import fold, is_plain
@@ -32,6 +33,8 @@ _PLACEHOLDER_MAX = 96
 _ALWAYS: Anchors = ((r"0-9%&\\", ""),)
 _UNANCHORED: Anchors = (("\\x00-\\U0010ffff", ""),)
 
+_NO_REGIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
+
 
 class Program:
     """A policy compiled to one prefilter and its detectors. Raises ValueError.
@@ -47,13 +50,16 @@ class Program:
         strict_keywords: bool = False,
         extra: Sequence[AnyDetector] = (),
         hash_key: bytes = b"",
+        regions: Mapping[str, Sequence[str]] = _NO_REGIONS,
     ) -> None:
         fold("\u00a0&")  # builds the tables now, not in the first request with an odd character
         if "hash" in actions.values() and not hash_key:
             raise ValueError('the action "hash" needs a key')
         self.actions = dict(actions)
         self.hash_key = hash_key
-        made = built_in(frozenset(actions), strict_keywords=strict_keywords, find=self.find)
+        made = built_in(
+            frozenset(actions), strict_keywords=strict_keywords, find=self.find, regions=regions
+        )
         every = [each for each in (*made, *extra) if each.family in actions]
         self.ranks = {each.family: each.rank for each in every}
         self.detectors = [each for each in every if isinstance(each, Detector)]
@@ -66,7 +72,7 @@ class Program:
         self.anchor: Search = _with(self._plain, every)
         """The first place in `text[start:end]` without which nothing there can be a value."""
         short = [each for each in self.detectors if each.shortest < SHORT]
-        look = [*short, *self.spanning]
+        look: list[AnyDetector] = [*short, *self.spanning]
         plain = _search([each for each in look if not isinstance(each, Searching)], _ALWAYS)
         self.trigger: Search = _with(plain, look)
         """The first place that makes text shorter than SHORT worth a look."""

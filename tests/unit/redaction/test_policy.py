@@ -16,12 +16,50 @@ DEFAULT = RedactionPolicy.preset("default")
 ADDRESS = "jane@example.com"
 
 
+OPT_IN = {
+    "email_quoted",
+    "email_international",
+    "email_obfuscated",
+    "phone",
+    "ip",
+    "ip_private",
+    "mac",
+    "national_id",
+    "passport",
+    "wallet",
+}
+
+
 def test_presets_are_default_strict_and_code() -> None:
-    assert set(DEFAULT.actions) == set(RedactionPolicy.preset("strict").actions) == set(FAMILIES)
-    assert set(RedactionPolicy.preset("code").actions) == set(FAMILIES) - {"email"}
+    assert set(DEFAULT.actions) == set(FAMILIES) - OPT_IN
+    assert set(RedactionPolicy.preset("strict").actions) == set(FAMILIES)
+    assert set(RedactionPolicy.preset("code").actions) == set(DEFAULT.actions) - {"email"}
     assert RedactionPolicy.preset() == DEFAULT
     with pytest.raises(ValueError, match="there are code, default, strict"):
         RedactionPolicy.preset("lax")
+
+
+def test_regions_narrow_a_family_to_countries_that_are_asked_for() -> None:
+    policy = RedactionPolicy({"phone": "mask", "national_id": "mask"})
+    dutch = policy.with_regions("national_id", "NL").with_regions("phone", "US")
+    assert dutch.redact("nr 111222333").text == "nr [REDACTED_NATIONAL_ID]"
+    assert policy.redact("nr 111222333").text == "nr 111222333"
+    assert dutch.redact("020 7946 0958").text == "020 7946 0958"
+    assert policy.redact("020 7946 0958").text == "[REDACTED_PHONE]"
+    assert dutch.with_regions("national_id").redact("nr 111222333").text == "nr 111222333"
+
+
+@pytest.mark.parametrize(
+    ("family", "country", "message"),
+    [
+        ("card", "US", "'card' has no regions; national_id, phone have"),
+        ("phone", "XX", "no region 'XX'; phone knows AT, AU"),
+        ("national_id", "us", "no region 'us'"),
+    ],
+)
+def test_unknown_regions_are_refused(family: str, country: str, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        DEFAULT.with_regions(family, country)
 
 
 def test_code_preset_leaves_addresses_and_masks_secrets() -> None:
@@ -105,6 +143,16 @@ def test_every_family_works_alone(family: str) -> None:
         "url_credentials": "redis://u:p@h",
         "authorization": "authorization: Bearer abc",
         "keyword": "password: hunter2!x",
+        "email_quoted": '"jane doe"@example.com',
+        "email_international": "\u7528\u6237@\u4f8b\u5b50.\u5e7f\u544a",
+        "email_obfuscated": "jane [at] example [dot] com",
+        "phone": "+1 415 555 2671",
+        "ip": "93.184.216.34",
+        "ip_private": "10.0.0.12",
+        "mac": "00:1A:2B:3C:4D:5E",
+        "national_id": "12345678Z",
+        "passport": "passport X1234567",
+        "wallet": "1A1zP1eP5QGefi2DMPTfTL5SLmv7DivfNa",
     }
     alone = RedactionPolicy({family: "mask"})
     for name, text in samples.items():
