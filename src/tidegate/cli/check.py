@@ -18,6 +18,7 @@ from tidegate.config import (
     Problem,
     exposure_problems,
     load_config,
+    missing_packages,
 )
 
 _INVALID = 3
@@ -38,7 +39,7 @@ def check(path: Path | None, *, show: bool, as_json: bool) -> None:
     except ConfigInvalid as invalid:
         _print_problems(invalid.problems, as_json=as_json)
         raise click.exceptions.Exit(_INVALID) from None
-    exposed = exposure_problems(config)
+    exposed = (*exposure_problems(config), *missing_packages(config))
     if as_json:
         click.echo(json.dumps(_document(config, exposed, show=show), indent=2, ensure_ascii=False))
     else:

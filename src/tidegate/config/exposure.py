@@ -7,10 +7,13 @@ anonymous principal, an unprotected admin listener. Does not live here: literal 
 """
 
 import hashlib
+from collections.abc import Callable
+from importlib.util import find_spec
 
-from tidegate.config.checks.effect import anthropic_providers, redis_store
+from tidegate.config.checks.effect import anthropic_providers
 from tidegate.config.demo_world import PUBLISHED
 from tidegate.config.errors import Problem
+from tidegate.config.folders import on_redis
 from tidegate.config.models import Config
 from tidegate.config.places import Path, spell
 from tidegate.config.shapes import is_loopback
@@ -70,14 +73,29 @@ def serving_problems(config: Config, *, listening_on: str | None = None) -> tupl
     something weaker.
     """
     unable = [
-        problem_at(config, path, "this release has no such store", "write sqlite:///PATH")
-        for path in redis_store(config)
-    ]
-    unable += [
         problem_at(config, path, "this release does not speak it", "name an endpoint for openai")
         for path in anthropic_providers(config)
     ]
-    return (*exposure_problems(config, listening_on=listening_on), *unable)
+    return (
+        *exposure_problems(config, listening_on=listening_on),
+        *missing_packages(config),
+        *unable,
+    )
+
+
+def is_installed(package: str) -> bool:
+    """Whether this installation has it."""
+    return find_spec(package) is not None
+
+
+def missing_packages(
+    config: Config, *, has: Callable[[str], bool] = is_installed
+) -> tuple[Problem, ...]:
+    """What this configuration needs and this installation does not have."""
+    if not on_redis(config.store.url) or has("redis"):
+        return ()
+    wrong, right = "the package for Redis is not installed", "pip install 'tidegate[redis]'"
+    return (problem_at(config, ("store", "url"), wrong, right),)
 
 
 def problem_at(config: Config, path: Path, wrong: str, right: str) -> Problem:

@@ -24,6 +24,11 @@ def store_file(url: str) -> str | None:
     return url.removeprefix(prefix) if url.startswith(prefix) else None
 
 
+def on_redis(url: str) -> bool:
+    """Whether a `store.url` names a Redis."""
+    return url.startswith(("redis://", "rediss://"))
+
+
 def folder_fault(file: str) -> FolderFault | None:
     """Why `file` cannot be made where it shall be; None when it can. Costs two system calls."""
     folder = str(Path(file).parent)
@@ -37,4 +42,4 @@ def folder_fault(file: str) -> FolderFault | None:
     return None
 
 
-__all__ = ["FolderFault", "folder_fault", "store_file"]
+__all__ = ["FolderFault", "folder_fault", "on_redis", "store_file"]

@@ -6,7 +6,6 @@ order of a request is in chat and tool_traffic, the boundary in front.
 
 import logging
 from contextlib import AsyncExitStack
-from pathlib import Path as FilePath
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.config import (
@@ -17,6 +16,7 @@ from tidegate.config import (
     restart_parts,
     store_file,
     values,
+    without_secrets,
 )
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.accounting import Accounting
@@ -30,11 +30,10 @@ from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.metrics import Metrics, Watched
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
+from tidegate.gateway.stores import ledger_for
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.jsonrpc import error_of
-from tidegate.limits import MemoryLedger, SQLiteLedger
-from tidegate.limits.ledger import Ledger
 from tidegate.records.store import Recorder
 from tidegate.routing.targets import Targets
 from tidegate.transport.aiohttp_client import AiohttpTransport
@@ -59,7 +58,7 @@ class Gateway:
         self._first = self._revision = build(config)
         caps = values.caps(config)
         self._targets = Targets()
-        self._ledger = _ledger(config, self._clock)
+        self._ledger = ledger_for(config, self._clock)
         self._transport = AiohttpTransport()
         self._recorder = Recorder(
             config.records.path,
@@ -108,7 +107,7 @@ class Gateway:
         """Open the stores and the transport; raises StoreUnavailable."""
         url, records = self.config.store.url, self.config.records.path
         stores = (
-            (f"store.url {url}", store_file(url), self._ledger.open),
+            (f"store.url {without_secrets(url)}", store_file(url), self._ledger.open),
             (f"records.path {records}", records, self._recorder.open),
         )
         for place, file, opened in stores:
@@ -225,16 +224,6 @@ class Gateway:
         await receive()
         await self.close()
         await send({"type": "lifespan.shutdown.complete"})
-
-
-def _ledger(config: Config, clock: Clock) -> Ledger:
-    url = config.store.url
-    if (file := store_file(url)) is not None:
-        return SQLiteLedger(FilePath(file), clock, wait_s=config.store.wait_s)
-    if url == "memory:":
-        return MemoryLedger(clock)
-    # Counting somewhere else than the operator said would give each process a limit of its own.
-    raise StoreUnavailable("this release has no such store", retry_after_s=None)
 
 
 __all__ = ["CHAT_PATH", "Gateway"]

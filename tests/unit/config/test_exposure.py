@@ -7,6 +7,7 @@ from tidegate.config import (
     is_loopback,
     load_config,
     load_config_text,
+    missing_packages,
     serving_problems,
 )
 
@@ -104,7 +105,18 @@ def test_a_careful_file_may_be_served_everywhere() -> None:
 def test_what_this_release_cannot_do_is_a_reason_not_to_serve() -> None:
     later = next(path for path in VALID if path.stem == "not_in_effect")
     assert [problem.path for problem in serving_problems(load(later))] == [
-        "store.url",
         "providers.primary.dialect",
     ]
     assert exposure_problems(load(later)) == ()
+
+
+def test_a_store_whose_package_is_missing_is_a_reason_not_to_serve() -> None:
+    on_redis = load_config_text(
+        "store: { url: 'rediss://redis.example/0' }\n", {}, name="file.yaml"
+    )
+    assert [str(one) for one in missing_packages(on_redis, has=lambda _: False)] == [
+        "file.yaml:1:15: store.url: the package for Redis is not installed"
+        " -> pip install 'tidegate[redis]'"
+    ]
+    assert missing_packages(on_redis, has=lambda name: name == "redis") == ()
+    assert missing_packages(load_config_text("{}", {}), has=lambda _: False) == ()

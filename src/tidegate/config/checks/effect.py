@@ -42,21 +42,9 @@ def _workers(config: Config) -> Iterator[Path]:
         yield ("server", "workers")
 
 
-def redis_store(config: Config) -> Iterator[Path]:
-    """The address of a store that is a Redis."""
-    if config.store.url.startswith(("redis://", "rediss://")):
-        yield ("store", "url")
-
-
 def _jwt(config: Config) -> Iterator[Path]:
     for index in range(len(config.identity.jwt)):
         yield ("identity", "jwt", index)
-
-
-def _store_down(config: Config) -> Iterator[Path]:
-    for index, limit in enumerate(config.limits):
-        if limit.on_store_down in ("local_share", "open"):
-            yield ("limits", index, "on_store_down")
 
 
 def anthropic_providers(config: Config) -> Iterator[Path]:
@@ -124,9 +112,7 @@ def _later_detectors(config: Config) -> Iterator[Path]:
 
 TABLE = (
     Idle(_workers, "one process serves"),
-    Idle(redis_store, "`serve` refuses to start; write sqlite:///PATH"),
     Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
-    Idle(_store_down, "without the store every request is refused (closed)"),
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
     Idle(_strategy, "candidates are tried in their order (priority)"),
     Idle(_stdio, "this server is not started; its tools do not exist for callers"),
