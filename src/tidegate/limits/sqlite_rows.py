@@ -67,6 +67,10 @@ class SQLiteRows:
         for statement in _SCHEMA.split(";"):
             self._db.execute(statement)
         self._db.execute("INSERT OR IGNORE INTO limit_meta VALUES ('schema', ?)", (SCHEMA_VERSION,))
+        self.check()
+
+    def check(self) -> None:
+        """Raises UnknownSchema if these are not the tables of this release."""
         if self._meta("schema") != SCHEMA_VERSION:
             raise UnknownSchema("unknown schema version")
 
