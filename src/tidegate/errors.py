@@ -161,9 +161,10 @@ class RequestExceedsLimit(CallerError):
 
     code, type, status = "gateway.request_exceeds_limit", "rate_limit_error", 413
 
-    def __init__(self, *, limit: str, cap: int, requested: int) -> None:
-        super().__init__(f"{limit}: {requested} > {cap}")
-        self.limit, self.cap, self.requested = limit, cap, requested
+    def __init__(self, *, limit: str, scope: str, cap: int, requested: int) -> None:
+        super().__init__(f"{limit}/{scope}: {requested} > {cap}")
+        self.limit, self.scope = limit, scope
+        self.cap, self.requested = cap, requested
 
     @property
     def message(self) -> str:

@@ -248,6 +248,7 @@ def test_no_header_of_a_provider_reaches_the_client() -> None:
         async with world_of([whole(completion("hello"), *theirs), stream]) as (world, _, _two):
             plain, streaming = await world.post(), await world.post(stream=True)
         expected = {"x-request-id", "content-type", "x-tidegate-provider", "x-tidegate-attempts"}
+        expected |= {f"x-ratelimit-{what}-tokens" for what in ("limit", "remaining", "reset")}
         assert {name for name, _ in plain.headers} == expected | {"content-length"}
         assert {name for name, _ in streaming.headers} == expected | {
             "cache-control",
@@ -256,6 +257,7 @@ def test_no_header_of_a_provider_reaches_the_client() -> None:
         for exchange in (plain, streaming):
             assert CANARY not in repr(exchange.headers)
             assert exchange.header("x-tidegate-provider") == "primary"
+            assert exchange.header("x-ratelimit-remaining-tokens") != "7"
 
     run(body())
 

@@ -1,6 +1,7 @@
 """Are batches split, intents recorded first, and limits charged for what really runs?"""
 
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -162,6 +163,12 @@ def test_calls_beyond_their_limit_are_refused_and_denied_ones_are_free() -> None
         error = value(answer)["error"]
         assert (answer.status, error["code"]) == (200, -31000)
         assert 0 < error["data"]["retryAfterMs"] <= 61_000
+        denied = world.records.ends[-1].snapshot().steps[-1]
+        assert (denied.stage, denied.verdict) == ("limits", "deny")
+        wait_s = denied.values["retry_after_s"]
+        assert denied.values == {"limit": "calls", "scope": "principal", "cap": 2, "used": 2,
+                                 "requested": 1, "retry_after_s": wait_s}  # fmt: skip
+        assert "x-ratelimit" not in repr(answer.headers)
         assert "result" in value(await world.post(call("search_docs")))
         assert "result" in value(await world.post(call("get_status"), role="second"))
         assert len(world.sent) == 4
@@ -195,6 +202,23 @@ def test_a_lease_lasts_as_long_as_the_batch_that_holds_it_may() -> None:
         # They run one after the other.
         await world.post([ask("tools/list", id=7), *(call("get_status", id=n) for n in range(2))])
         assert seen == [130.0, 330.0, 330.0]
+
+    run(body)
+
+
+@pytest.mark.parametrize("degraded", [True, False])
+def test_a_limiter_without_its_store_says_so_once(*, degraded: bool) -> None:
+    class WithoutStore(MemoryLedger):
+        async def reserve(self, *args: Any, lease_s: float) -> Any:
+            verdict = await super().reserve(*args, lease_s=lease_s)
+            return replace(verdict, degraded=degraded)
+
+    async def body() -> None:
+        world = World(limits=[limit()])
+        world.traffic._charging = Charging(WithoutStore(world.clock), "test")
+        answer = await world.post([call("get_status", id=n) for n in range(3)])
+        said = [value for name, value in answer.headers if name == "x-tidegate-limiter"]
+        assert said == (["degraded"] if degraded else [])
 
     run(body)
 

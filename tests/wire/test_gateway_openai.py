@@ -213,7 +213,12 @@ def test_a_limit_is_a_rate_limit_error_that_says_when_to_come_back(tmp_path: Pat
     headers = error.response.headers
     assert 55 <= int(headers["retry-after"]) <= 61
     assert int(headers["retry-after-ms"]) <= int(headers["retry-after"]) * 1000
-    assert "x-should-retry" not in headers
+    assert headers["x-should-retry"] == "true"
+    assert (headers["x-ratelimit-limit-tokens"], headers["x-ratelimit-remaining-tokens"]) == (
+        "70",
+        str(70 - 43),
+    )
+    assert headers["x-ratelimit-reset-tokens"].startswith(("1m", "59"))
     assert asked == 1
 
 

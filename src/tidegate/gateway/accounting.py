@@ -34,6 +34,20 @@ class Accounting:
         return Account(self, trail, responder)
 
 
+def note_limit(trail: Trail, error: RateLimited | RequestExceedsLimit) -> None:
+    """The step of a limit that refused, with the numbers it was judged by."""
+    trail.step(
+        "limits",
+        "deny",
+        limit=error.limit,
+        scope=error.scope,
+        cap=error.cap,
+        requested=error.requested,
+        used=error.used if isinstance(error, RateLimited) else None,
+        retry_after_s=error.retry_after_s,
+    )
+
+
 class Account:
     """The context of `Accounting.accounted`; entered once.
 
@@ -101,28 +115,9 @@ class Account:
             seconds=self._accounting.clock.monotonic_s() - self._started_s,
         )
 
-    def _note_limit(
-        self,
-        error: RateLimited | RequestExceedsLimit,
-        *,
-        used: int | None = None,
-        retry_after_s: float | None = None,
-    ) -> None:
-        self._trail.step(
-            "limits",
-            "deny",
-            limit=error.limit,
-            cap=error.cap,
-            requested=error.requested,
-            used=used,
-            retry_after_s=retry_after_s,
-        )
-
     def _note_refusal(self, error: TidegateError) -> None:
-        if isinstance(error, RateLimited):
-            self._note_limit(error, used=error.used, retry_after_s=error.retry_after_s)
-        elif isinstance(error, RequestExceedsLimit):
-            self._note_limit(error)
+        if isinstance(error, RateLimited | RequestExceedsLimit):
+            note_limit(self._trail, error)
         elif isinstance(error, ContentBlocked):
             self._trail.step("redaction", "block", detector=error.kind)
         logger.log(

@@ -16,13 +16,17 @@ from typing import assert_never
 
 from tidegate.errors import RateLimited, RequestExceedsLimit, StoreUnavailable
 from tidegate.limits.ledger import Charge as LimitCharge
-from tidegate.limits.ledger import Granted, Ledger, Need, NeverFits, Refused
+from tidegate.limits.ledger import Granted, Ledger, Need, NeverFits, Refused, Standing
 
 logger = logging.getLogger(__name__)
 
 _SETTLE_WAIT_S = 0.25
 """How long the end of a request waits for its settlement, so that the same client's next
 request finds the books settled. A slow store must not hold the request any longer."""
+
+
+Tell = Callable[[Sequence[Standing], bool], None]
+"""Hears where the limits stand, admitted or refused, and whether the store was left out."""
 
 
 def new_owner() -> str:
@@ -85,10 +89,16 @@ class Charging:
         return len(self._ending)
 
     def reserved(
-        self, request_id: str, charges: Sequence[LimitCharge], lease_s: float
+        self,
+        request_id: str,
+        charges: Sequence[LimitCharge],
+        lease_s: float,
+        *,
+        tell: Tell | None = None,
     ) -> "Reserved":
         """A context that holds `charges` under the id `request_id` for at most `lease_s`.
 
+        `tell` hears the standing of each limit before the context is entered or refuses.
         Entering raises RateLimited, RequestExceedsLimit or StoreUnavailable, and then nothing
         is reserved. Leaving ends the reservation exactly once. Without charges the store is
         not asked at all.
@@ -96,7 +106,7 @@ class Charging:
         if not charges:
             return Reserved(None, None)
         return Reserved(
-            partial(self._take, request_id, tuple(charges), lease_s),
+            partial(self._take, request_id, tuple(charges), lease_s, tell or _nobody),
             partial(self._end, request_id),
         )
 
@@ -110,8 +120,12 @@ class Charging:
             logger.warning("settlements_unfinished", extra={"count": len(self._ending)})
         return len(self._ending)
 
-    async def _take(self, request_id: str, charges: Sequence[LimitCharge], lease_s: float) -> None:
+    async def _take(
+        self, request_id: str, charges: Sequence[LimitCharge], lease_s: float, tell: Tell
+    ) -> None:
         verdict = await self._ledger.reserve(request_id, self._owner, charges, lease_s=lease_s)
+        if not isinstance(verdict, NeverFits):
+            tell(verdict.standings, verdict.degraded)
         match verdict:
             case Granted():
                 return
@@ -126,7 +140,10 @@ class Charging:
                 )
             case NeverFits(limit=limit):
                 raise RequestExceedsLimit(
-                    limit=limit.name, cap=limit.cap, requested=verdict.requested
+                    limit=limit.name,
+                    scope=limit.per,
+                    cap=limit.cap,
+                    requested=verdict.requested,
                 )
             case _:
                 assert_never(verdict)
@@ -161,6 +178,10 @@ class Charging:
         logger.warning("settlement_unconfirmed", extra={"request_id": request_id})
 
 
+def _nobody(standings: Sequence[Standing], degraded: bool) -> None:  # noqa: FBT001 - of Tell
+    """Nobody wants to hear."""
+
+
 class Reserved:
     """The context of `Charging.reserved`; made there only, entered once."""
 
@@ -191,4 +212,4 @@ class Reserved:
             await asyncio.wait((self._end(self._charge),), timeout=_SETTLE_WAIT_S)
 
 
-__all__ = ["Charge", "Charging", "Reserved", "new_owner"]
+__all__ = ["Charge", "Charging", "Reserved", "Tell", "new_owner"]

@@ -14,8 +14,9 @@ decisions. An answer that has begun is settled by what was really used, also whe
 disappears; one that has not is released. Never both, never neither (charge).
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 
 from tidegate import strictjson
 from tidegate.clock import Clock
@@ -25,6 +26,7 @@ from tidegate.gateway.attempts import Attempts
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
+from tidegate.gateway.limit_headers import limit_headers
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.quote import Quote
 from tidegate.gateway.relay import ChatCall
@@ -32,7 +34,7 @@ from tidegate.gateway.respond import Receive, Responder, Scope, authorization
 from tidegate.identity.keys import KeyTable
 from tidegate.limits.estimate import estimate_request
 from tidegate.limits.learned import LearnedFactors
-from tidegate.limits.ledger import LimitTable
+from tidegate.limits.ledger import LimitTable, Standing
 from tidegate.limits.prices import PriceTable
 from tidegate.policy import Principal
 from tidegate.providers.base import Provider
@@ -131,6 +133,7 @@ class Chat:
                 responder.request_id,
                 quote.charges(policy.limits, principal, route.name),
                 lease_s=total_s + _LEASE_GRACE_S,
+                tell=partial(_show_limits, responder),
             ) as charge:
                 _note_reserved(trail, quote)
                 masking = policy.masking[route.name]
@@ -197,6 +200,14 @@ class Chat:
                 estimated=call.quote.plain.input_tokens,
                 actual=call.bill.prompt,
             )
+
+
+def _show_limits(
+    responder: Responder,
+    standings: Sequence[Standing],
+    degraded: bool,  # noqa: FBT001 - of Tell
+) -> None:
+    responder.extra.extend(limit_headers(standings, degraded=degraded))
 
 
 def _note_reserved(trail: Trail, quote: Quote) -> None:

@@ -27,6 +27,10 @@ _STREAM: tuple[Header, ...] = (
 )
 
 
+MOST_WAITED_S = 120.0
+"""The official SDKs follow a `retry-after` up to this; a longer one they ignore or give up at."""
+
+
 class ErrorBody(Protocol):
     """Renders an error in one dialect: the OpenAI envelope, or a JSON-RPC error object."""
 
@@ -122,16 +126,20 @@ class Responder:
 def error_headers(error: TidegateError) -> list[Header]:
     """What SDKs obey: `x-should-retry`, `retry-after` (whole seconds, rounded up) and its ms form.
 
-    Source: RFC 9110 section 10.2.3 and 11.6.1; `retry-after-ms` and `x-should-retry` are read by
-    the official OpenAI and Anthropic clients.
+    A known time says that a retry helps, unless it is longer than SDKs wait: then the retry they
+    would make earlier is useless. Source: RFC 9110 section 10.2.3 and 11.6.1; `retry-after-ms` and
+    `x-should-retry` are read by the official OpenAI and Anthropic clients.
     """
     headers: list[Header] = []
     if isinstance(error, Unauthenticated):
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", ", ".join(sorted(error.allowed)).encode("ascii")))
-    if error.should_retry is not None:
-        headers.append((b"x-should-retry", b"true" if error.should_retry else b"false"))
+    should_retry = error.should_retry
+    if should_retry is None and error.retry_after_s is not None:
+        should_retry = error.retry_after_s <= MOST_WAITED_S
+    if should_retry is not None:
+        headers.append((b"x-should-retry", b"true" if should_retry else b"false"))
     if error.retry_after_s is not None:
         wait_ms = max(1, ceil(error.retry_after_s * 1000))
         headers.append((b"retry-after", b"%d" % ceil(wait_ms / 1000)))

@@ -18,16 +18,18 @@ Lives here: this order, and what a request holds while it runs. Does not live he
 decisions (mcp), how a message is carried (tool_relay), what a client gets (tool_answer).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import Final
 
 from tidegate.clock import Clock
 from tidegate.errors import MethodNotAllowed, NotFound, RateLimited, RequestExceedsLimit
-from tidegate.gateway.accounting import Account, Accounting
+from tidegate.gateway.accounting import Account, Accounting, note_limit
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charge, Charging
+from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
 from tidegate.gateway.tool_answer import Answer, Collected
 from tidegate.gateway.tool_call import (
@@ -45,7 +47,7 @@ from tidegate.gateway.tool_call import (
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.jsonrpc import Batch, Request, error_of, typed
-from tidegate.limits.ledger import Need
+from tidegate.limits.ledger import Need, Standing
 from tidegate.mcp.batch import Key, merge
 from tidegate.mcp.denials import Refusal
 from tidegate.mcp.eras import read_headers
@@ -152,11 +154,13 @@ class ToolTraffic:
             try:
                 charges.append(
                     await stack.enter_async_context(
-                        self._charging.reserved(reservation, owed, lease_s)
+                        self._charging.reserved(
+                            reservation, owed, lease_s, tell=partial(_show_degraded, turn)
+                        )
                     )
                 )
             except (RateLimited, RequestExceedsLimit) as error:
-                turn.trail.step("limits", "deny", limit=error.limit)
+                note_limit(turn.trail, error)
                 if turn.policy.errors == "spec" and len(plans) == 1:
                     raise
                 plan.refuse(error, turn)
@@ -201,6 +205,15 @@ class ToolTraffic:
         place_ending(turn, self.relay.sessions, self._clock.monotonic_s())
         await self._accounting.recorder.intent(turn.trail)
         await self.relay.end_session(turn)
+
+
+def _show_degraded(
+    turn: Turn,
+    _standings: Sequence[Standing],
+    degraded: bool,  # noqa: FBT001 - of Tell
+) -> None:
+    if degraded and DEGRADED not in turn.responder.extra:
+        turn.responder.extra.append(DEGRADED)
 
 
 async def _respond(turn: Turn, refusal: Refusal) -> None:

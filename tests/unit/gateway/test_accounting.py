@@ -145,6 +145,7 @@ def test_a_limit_that_refused_is_named_with_its_numbers() -> None:
         assert (step.stage, step.verdict) == ("limits", "deny")
         assert step.values == {
             "limit": "tokens",
+            "scope": "tenant",
             "cap": 100,
             "requested": 20,
             "used": 90,
@@ -160,10 +161,11 @@ def test_a_request_that_never_fits_has_no_time_to_come_back() -> None:
         scene = Scene()
         with pytest.raises(RequestExceedsLimit):
             async with scene.account:
-                raise RequestExceedsLimit(limit="tokens", cap=100, requested=200)
+                raise RequestExceedsLimit(limit="tokens", scope="tenant", cap=100, requested=200)
         values = scene.trail.snapshot().steps[-1].values
         assert {name: value for name, value in values.items() if value is not None} == {
             "limit": "tokens",
+            "scope": "tenant",
             "cap": 100,
             "requested": 200,
         }

@@ -17,7 +17,7 @@ ID = "0" * 32
 def all_errors() -> list[TidegateError]:
     """One of each class in the tree."""
     special: dict[str, dict[str, Any]] = {
-        "RequestExceedsLimit": {"limit": "l", "cap": 1, "requested": 2},
+        "RequestExceedsLimit": {"limit": "l", "scope": "tenant", "cap": 1, "requested": 2},
         "RateLimited": {
             "limit": "l",
             "scope": "tenant",
@@ -78,6 +78,8 @@ def test_every_error_has_the_envelope_and_honest_headers(error: TidegateError) -
     if error.should_retry is False:
         assert sent.headers["x-should-retry"] == "false"
         assert not waits or error.status >= 500
+    else:
+        assert sent.headers.get("x-should-retry") == ("true" if waits else None)
     assert sent.responder.complete
 
 
@@ -114,6 +116,16 @@ def test_a_wait_is_rounded_up_and_never_nothing(wait_s: float, whole: bytes, ms:
     headers = dict(error_headers(errors.StoreUnavailable(retry_after_s=wait_s)))
     assert headers[b"retry-after"] == whole
     assert headers[b"retry-after-ms"] == ms
+
+
+@pytest.mark.parametrize(("wait_s", "said"), [(120.0, b"true"), (120.001, b"false")])
+def test_a_wait_that_no_sdk_waits_is_no_reason_to_retry_earlier(wait_s: float, said: bytes) -> None:
+    full = errors.RateLimited(
+        limit="l", scope="tenant", cap=1, used=1, requested=1, retry_after_s=wait_s
+    )
+    headers = dict(error_headers(full))
+    assert headers[b"x-should-retry"] == said
+    assert float(headers[b"retry-after-ms"]) / 1000 == wait_s
 
 
 def test_methods_that_are_allowed_are_named() -> None:
