@@ -116,7 +116,7 @@ def test_a_store_whose_package_is_missing_is_a_reason_not_to_serve() -> None:
     )
     assert [str(one) for one in missing_packages(on_redis, has=lambda _: False)] == [
         "file.yaml:1:15: store.url: the package for Redis is not installed"
-        " -> pip install 'tidegate[redis]'"
+        ": pip install 'tidegate[redis]'"
     ]
     assert missing_packages(on_redis, has=lambda name: name == "redis") == ()
     assert missing_packages(load_config_text("{}", {}), has=lambda _: False) == ()
