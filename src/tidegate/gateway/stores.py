@@ -4,14 +4,28 @@ Lives here: its construction from the configuration, for the gateway and for com
 into the same store. Does not live here: what a ledger does (limits).
 """
 
+from collections.abc import AsyncIterator, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
+from typing import Protocol
 
 from tidegate.clock import Clock
 from tidegate.config import Config, on_redis, store_file
 from tidegate.limits import MemoryLedger, SQLiteLedger
 from tidegate.limits.degraded import DegradingLedger
-from tidegate.limits.ledger import Ledger
+from tidegate.limits.ledger import Ledger, Limit, Usage
 from tidegate.limits.redis import RedisLedger
+from tidegate.limits.sqlite_reader import SQLiteReader
+
+
+class Reader(Protocol):
+    """What one who only looks may ask. Both may raise StoreUnavailable and change nothing."""
+
+    async def usage(self, limit: Limit, scope_key: str) -> Usage:
+        """See Ledger.usage."""
+
+    async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
+        """See Ledger.scopes."""
 
 
 def ledger_for(config: Config, clock: Clock) -> Ledger:
@@ -26,4 +40,24 @@ def ledger_for(config: Config, clock: Clock) -> Ledger:
     return MemoryLedger(clock)
 
 
-__all__ = ["ledger_for"]
+@asynccontextmanager
+async def reader_for(config: Config, clock: Clock) -> AsyncIterator[Reader]:
+    """A look into the store that running gateways use; raises StoreUnavailable.
+
+    A store in memory holds nothing for another process to see.
+    """
+    store = config.store
+    if (file := store_file(store.url)) is not None:
+        yield SQLiteReader(Path(file), clock)
+    elif on_redis(store.url):
+        ledger = RedisLedger(store.url, clock, deadline_s=store.wait_s, joins=False)
+        await ledger.open()
+        try:
+            yield ledger
+        finally:
+            await ledger.close()
+    else:
+        yield MemoryLedger(clock)
+
+
+__all__ = ["Reader", "ledger_for", "reader_for"]
