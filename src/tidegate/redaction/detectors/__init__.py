@@ -12,7 +12,7 @@ from tidegate.redaction.detectors.email import Email
 from tidegate.redaction.detectors.email_forms import InternationalEmail, QuotedEmail
 from tidegate.redaction.detectors.email_words import EmailInWords
 from tidegate.redaction.detectors.iban import IbanNumber
-from tidegate.redaction.detectors.keys import Keys, WebTokens
+from tidegate.redaction.detectors.keys import BotTokens, Keys, SignedUrls, WebTokens
 from tidegate.redaction.detectors.keywords import authorization_values, keyword_values
 from tidegate.redaction.detectors.national import NationalIds
 from tidegate.redaction.detectors.network import IPv4Addresses, IPv6Addresses, MacAddresses
@@ -28,7 +28,7 @@ _SIMPLE: Mapping[str, tuple[Callable[[], AnyDetector], ...]] = MappingProxyType(
     {
         "private_key": (PrivateKey,),
         "jwt": (WebTokens,),
-        "key": (Keys,),
+        "key": (Keys, BotTokens, SignedUrls),
         "url_credentials": (UrlCredentials,),
         "email": (Email,),
         "email_international": (InternationalEmail,),

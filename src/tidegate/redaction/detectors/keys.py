@@ -1,95 +1,29 @@
 """Is this an access key that its issuer marks with a prefix, or a web token?
 
-Lives here: the table of prefixes, each with the characters and the least length of what follows.
-Does not live here: values known by the word before them (keywords).
+Lives here: the search for marked keys, web tokens, bot tokens and signed URLs. Does not live here:
+the table of prefixes (key_formats), values known by the word before them (keywords).
+
+Tokens of GitHub and npm carry a check sum. It names the rule and decides nothing: a token with a
+wrong one is one that was mistyped, cut or made up, and in a million lines of code and prose none
+of those was anything else.
 """
 
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from tidegate.redaction.hits import DOTTED, RANKS, URL_SAFE, Hit, Run
+from tidegate.redaction.checksums import base62_crc32
+from tidegate.redaction.detectors.key_formats import ANCHORS, FORMATS, SAFE
+from tidegate.redaction.hits import RANKS, URL_SAFE, CharRun, Hit, Verdict
 from tidegate.redaction.spans import SECRET
 
-_WORD = "[A-Za-z0-9]"
-_SAFE = r"[A-Za-z0-9_\-]"
+_CHECKED = {"github_token": 40, "npm_token": 40}
+"""Rules with a check sum, and the length of their tokens."""
 
 
-@dataclass(frozen=True, slots=True)
-class KeyFormat:
-    """`anchor` is (first characters, regex after them); a match of `pattern` contains one."""
-
-    name: str
-    anchor: tuple[str, str]
-    pattern: str
-    run: Run | None = URL_SAFE
-
-
-FORMATS = (
-    KeyFormat(
-        "sk_key",
-        (r"\-", "(?<=sk-)"),
-        rf"sk-(?:(?:proj|svcacct|admin|None|ant(?:-[a-z0-9]{{2,10}})?|or-v1)-{_SAFE}{{16,}}"
-        rf"|{_WORD}{{20}}"
-        rf"|(?:[a-z0-9]{{2,10}}-){{1,2}}(?=[a-z_\-]{{0,24}}[A-Z0-9]){_SAFE}{{24,}})",
-    ),
-    KeyFormat(
-        "aws_access_key",
-        ("KSBC", "(?<=A[KSBC])[IC]A"),
-        r"(?:AKIA|ASIA|ABIA|ACCA)[A-Z0-9]{16}(?![A-Za-z0-9])",
-        None,
-    ),
-    KeyFormat("github_token", ("_", "(?<=gh[pousr]_)"), rf"gh[pousr]_{_WORD}{{20,}}"),
-    KeyFormat("github_pat", ("_", "(?<=github_pat_)"), r"github_pat_[A-Za-z0-9_]{22,}"),
-    KeyFormat("slack_token", (r"\-", "(?<=xox[a-z]-)"), r"xox[abceoprs]-[A-Za-z0-9\-]{15,}"),
-    KeyFormat("slack_app", (r"\-", "(?<=xapp-)"), r"xapp-[0-9]-[A-Za-z0-9\-]{15,}"),
-    KeyFormat("google_api_key", ("z", "(?<=AIz)a"), rf"AIza{_SAFE}{{30,}}"),
-    KeyFormat("google_oauth", ("9", r"(?<=ya29)\."), rf"ya29\.{_SAFE}{{20,}}"),
-    KeyFormat("google_client_secret", (r"\-", "(?<=GOCSPX-)"), rf"GOCSPX-{_SAFE}{{20,}}"),
-    KeyFormat(
-        "stripe_key",
-        ("_", "(?<=[srp]k_)(?:live|test|prod)_"),
-        rf"[srp]k_(?:live|test|prod)_{_WORD}{{12,}}",
-    ),
-    KeyFormat("webhook_secret", ("_", "(?<=whsec_)"), rf"whsec_{_WORD}{{20,}}"),
-    KeyFormat("npm_token", ("_", "(?<=npm_)"), rf"npm_{_WORD}{{30,}}"),
-    KeyFormat("pypi_token", (r"\-", "(?<=pypi-)"), rf"pypi-{_SAFE}{{50,}}"),
-    KeyFormat("huggingface_token", ("_", "(?<=hf_)"), rf"hf_{_WORD}{{30,}}"),
-    KeyFormat(
-        "gitlab_token",
-        (
-            r"\-",
-            "(?<=gl[pci][atbm]t-)|(?<=gl[rdf]t-)|(?<=gloas-)|(?<=glsoat-)|(?<=glagent-)",
-        ),
-        rf"gl(?:[pci][atbm]t|[rdf]t|oas|soat|agent)-{_SAFE}{{20,}}",
-    ),
-    KeyFormat(
-        "sendgrid_key", (r"\.", r"(?<=SG\.)"), rf"SG\.{_SAFE}{{16,}}\.{_SAFE}{{16,}}", DOTTED
-    ),
-    KeyFormat("groq_key", ("_", "(?<=gsk_)"), rf"gsk_{_WORD}{{20,}}"),
-    KeyFormat("xai_key", (r"\-", "(?<=xai-)"), rf"xai-{_WORD}{{40,}}"),
-    KeyFormat("perplexity_key", (r"\-", "(?<=pplx-)"), rf"pplx-{_WORD}{{32,}}"),
-    KeyFormat("replicate_token", ("_", "(?<=r8_)"), rf"r8_{_WORD}{{30,}}"),
-    KeyFormat("digitalocean_token", ("_", "(?<=do[opr]_)v1_"), r"do[opr]_v1_[0-9a-f]{40,}"),
-    KeyFormat(
-        "shopify_token",
-        ("_", "(?<=shpat_)|(?<=shpca_)|(?<=shppa_)|(?<=shpss_)"),
-        r"shp(?:at|ca|pa|ss)_[0-9A-Fa-f]{32,}",
-    ),
-    KeyFormat("databricks_token", ("p", "(?<=dap)i[0-9a-f]{8}"), r"dapi[0-9a-f]{32,}"),
-    KeyFormat("vault_token", (r"\.", r"(?<=hv[sbr]\.)"), rf"hv[sbr]\.{_SAFE}{{20,}}"),
-    KeyFormat(
-        "doppler_token", (r"\.", r"(?<=dp\.)[a-z]{2,5}\."), rf"dp\.[a-z]{{2,5}}\.{_WORD}{{30,}}"
-    ),
-    KeyFormat("linear_key", ("_", "(?<=lin_)api_"), rf"lin_api_{_WORD}{{30,}}"),
-)
-
-
-def _rest(run: Run | None) -> str:
-    """The same characters as the run, so that long and short keys end alike."""
-    if run is DOTTED:
-        return rf"{_SAFE}*+(?:\.{_SAFE}++)*"
-    return "" if run is None else f"{_SAFE}*+"
+def checks(rule: str, token: str) -> bool | None:
+    """The check sum of the token is right; None if such tokens have none, or not at this length."""
+    return base62_crc32(token) if _CHECKED.get(rule) == len(token) else None
 
 
 class Keys:
@@ -98,23 +32,42 @@ class Keys:
     family = "key"
     rank = RANKS["key"]
     shortest = 20
-    anchors = tuple(form.anchor for form in FORMATS)
+    anchors = ANCHORS
 
     def __init__(self) -> None:
-        names = "|".join(f"(?P<{form.name}>{form.pattern}{_rest(form.run)})" for form in FORMATS)
+        names = "|".join(f"(?P<{form.name}>{form.pattern})" for form in FORMATS)
         self._pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{names})")
         self._runs = {form.name: form.run for form in FORMATS}
+        first = "".join(chars for chars, _ in ANCHORS)
+        rest = "|".join(f"(?<=[{chars}]){after}" for chars, after in ANCHORS)
+        self._anchor = re.compile(f"[{first}](?:{rest})")
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
+        if self._anchor.search(text, start, end) is None:
+            return
         for found in self._pattern.finditer(text, start, end):
             rule = found.lastgroup or self.family
             yield Hit(found.start(), found.end(), self.family, rule, SECRET, self._runs[rule])
 
 
+@dataclass(frozen=True, slots=True)
+class TokenRun:
+    """A web token goes on over single dots, and over the empty part that a JWE may have."""
+
+    exact: bool = False
+
+    def eat(self, text: str, start: int, *, final: bool) -> tuple[int, bool]:
+        """See `Run`."""
+        found = _TOKEN_REST.match(text, start)
+        end = found.end() if found else start
+        return end, final or text[end:] not in {"", ".", ".."}
+
+
+_TOKEN_REST = re.compile(rf"(?:{SAFE}|\.{{1,2}}(?={SAFE}))*")
 _JWT = re.compile(
     rf"(?<![A-Za-z0-9])(?:eyJ|ZXlK)"
-    rf"(?:{_SAFE}{{10,}}+\.{_SAFE}{{10,}}+|{_SAFE}{{200,}}+)(?:\.{_SAFE}++)*"
+    rf"(?:{SAFE}{{10,}}+\.{{1,2}}{SAFE}{{10,}}+|{SAFE}{{200,}}+)(?:\.{{1,2}}{SAFE}++)*"
 )
 
 
@@ -129,4 +82,63 @@ class WebTokens:
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
         for found in _JWT.finditer(text, start, end):
-            yield Hit(found.start(), found.end(), self.family, "jwt", SECRET, DOTTED)
+            yield Hit(found.start(), found.end(), self.family, "jwt", SECRET, TokenRun())
+
+
+_BOT = re.compile(r"(?<![A-Za-z0-9])[0-9]{8,10}:$")
+_BOT_BODY = re.compile(rf"A{SAFE}{{0,400}}")
+_BOT_SIZE = 33
+
+
+class BotTokens:
+    """Tokens of Telegram bots: a number, a colon, `A` and 34 characters."""
+
+    family = "key"
+    rank = RANKS["key"]
+    anchors = ((":", "(?<=[0-9]{8}:)"),)
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`."""
+        found = _BOT.search(text, max(start, stop - 11), stop)
+        return found.start() if found else None
+
+    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
+        """See `SpanningDetector`."""
+        colon = text.index(":", start, end)
+        if colon + 1 == end:
+            return Verdict.TEXT if ended else Verdict.WAIT
+        body = _BOT_BODY.match(text, colon + 1, end)
+        stop = body.end() if body else colon
+        if stop == end and not ended:
+            return Verdict.WAIT
+        if stop - colon <= _BOT_SIZE:
+            return Verdict.TEXT
+        return Hit(start, stop, self.family, "telegram_token", SECRET, URL_SAFE)
+
+
+_SIGNED = re.compile(r"(?:[?&;]sig|(?i:[?&]x-(?:amz|goog)-signature))=$")
+_SIGNATURE = re.compile(r"[A-Za-z0-9+/_\-]{40,}={0,2}")
+_SIGNATURE_OPEN = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
+_SIGNATURE_RUN = CharRun(re.compile(r"[A-Za-z0-9+/_=\-]*"))
+
+
+class SignedUrls:
+    """The signature that makes a URL of a store in the cloud work (`sig=`, `X-Amz-Signature=`)."""
+
+    family = "key"
+    rank = RANKS["key"]
+    anchors = (("=", "(?:(?<=[?&;]sig=)|(?<=ture=))"),)
+
+    def opens(self, text: str, start: int, stop: int) -> int | None:
+        """See `SpanningDetector`."""
+        return stop if stop > start and _SIGNED.search(text, max(0, stop - 18), stop) else None
+
+    def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
+        """See `SpanningDetector`."""
+        seen = _SIGNATURE_OPEN.match(text, start, end)
+        if seen is not None and seen.end() == end and not ended:
+            return Verdict.WAIT
+        found = _SIGNATURE.match(text, start, end)
+        if found is None:
+            return Verdict.TEXT
+        return Hit(start, found.end(), self.family, "url_signature", SECRET, _SIGNATURE_RUN)

@@ -17,7 +17,8 @@ _WEAK = (
     rf"secret|{_NO_PLACE}token"
     r"|(?:api|access|secret|private|account|encryption|signing|master|auth)[_\- ]?key"
 )
-_VALUE_FOLLOWS = r"\\?[\"']?[ \t]{0,2}[:=]$"
+# What may stand between the word and its sign: quotes, emphasis, the `[None]` of a prompt.
+_VALUE_FOLLOWS = r"\\?[\"'*`]{0,3}(?: \[[^\]\n]{0,24}\])?[ \t]{0,2}[:=]$"
 _KEYWORD = re.compile(
     rf"(?:(?P<strong>{_STRONG})|{_WEAK}){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
 )
@@ -25,15 +26,16 @@ _AUTHORIZATION = re.compile(rf"authorization{_VALUE_FOLLOWS}", re.IGNORECASE | r
 KEYWORD_REACH = 48
 # A keyword ends in one of these pairs before `:` or `=`.
 _KEYWORD_END = r"(?i:rd|wd|se|de|et|en|ey|on)"
+_BETWEEN = r"[\"' \t\\*`]"
 _KEYWORD_ANCHORS = (
     (
         ":=",
-        rf"(?:(?<={_KEYWORD_END}.)|(?<={_KEYWORD_END}[\"' \t\\].)"
-        rf"|(?<={_KEYWORD_END}[\"' \t\\]{{2}}.)|(?<={_KEYWORD_END}[\"' \t\\]{{3}}.)"
-        rf"|(?<={_KEYWORD_END}[\"' \t\\]{{4}}.))",
+        rf"(?:(?<={_KEYWORD_END}.)|(?<=[\"' \t\\*`\]].)(?:(?<={_KEYWORD_END}{_BETWEEN}.)"
+        rf"|(?<={_KEYWORD_END}{_BETWEEN}{{2}}.)|(?<={_KEYWORD_END}{_BETWEEN}{{3}}.)"
+        rf"|(?<={_KEYWORD_END}{_BETWEEN}{{4}}.)|(?<=\].)))",
     ),
 )
-_GAP = re.compile(r"[=>]{0,2}[ \t]{0,8}")
+_GAP = re.compile(r"(?:\*{1,3}|[=>]{0,2})[ \t]{0,8}(?:\*{2,3}(?=[^*\s]))?")
 _SCHEME = re.compile(
     r"(?:bearer|basic|token|digest|apikey|api-key|negotiate|aws4-hmac-sha256)[ \t]{1,4}",
     re.IGNORECASE | re.ASCII,
@@ -142,6 +144,8 @@ class KeywordValue:
             hit = self._judge(text, head, stop, strong=strong)
             return replace(hit, run=_WORD_RUN) if isinstance(hit, Hit) else hit
         value = _one_field(text[head:stop])
+        if "*" in text[start:head]:  # emphasis around the value or around the whole line
+            value = value.rstrip(f"*{_TRAILING}")
         stop = head + len(value)
         if scheme is not None:
             return self._after_scheme(text, head, stop)

@@ -17,7 +17,7 @@ _LONGEST = 48
 _TAIL = 20
 _MOST_DIGITS = 15
 # The first digits of a number, or a parenthesis that may open one.
-_START = re.compile(r"(?<![A-Za-z0-9_.%@~\-])(?<![0-9] )(?:\+?[0-9]|\+$|\($)")
+_START = re.compile(r"(?<![A-Za-z0-9_.%@~+\-])(?<![0-9][ :])(?:\+?[0-9]|\+$|\($)")
 _GROUP = r"(?:\(\+?[0-9]{1,5}\)|[0-9]{1,15})"
 _NUMBER = re.compile(rf"\+?{_GROUP}(?: ?/ ?[0-9]{{1,15}}|[ .\-]?{_GROUP}){{0,9}}")
 # The beginning of a number, and what may stand between two of its groups.
