@@ -6,7 +6,12 @@ Lives here: the public names. Everything in this package is pure: text in, text 
 from tidegate.redaction.chat_fields import redact_chat_completion, redact_chat_request
 from tidegate.redaction.chat_stream import ChatStreamRedactor
 from tidegate.redaction.leaves import redact_tree
+from tidegate.redaction.messages_fields import redact_message, redact_messages_request
+from tidegate.redaction.messages_stream import MessagesStreamRedactor
+from tidegate.redaction.open_texts import NamedEvent
 from tidegate.redaction.policy import FAMILIES, RedactionPolicy
+from tidegate.redaction.responses_fields import redact_response, redact_responses_request
+from tidegate.redaction.responses_stream import ResponsesStreamRedactor
 from tidegate.redaction.spans import (
     BlockedContent,
     Counts,
@@ -24,10 +29,13 @@ __all__ = [
     "BlockedContent",
     "ChatStreamRedactor",
     "Counts",
+    "MessagesStreamRedactor",
+    "NamedEvent",
     "Redacted",
     "RedactionPolicy",
     "Redactor",
     "RedactorSet",
+    "ResponsesStreamRedactor",
     "Restorer",
     "Span",
     "TooManyChannels",
@@ -36,5 +44,9 @@ __all__ = [
     "Vault",
     "redact_chat_completion",
     "redact_chat_request",
+    "redact_message",
+    "redact_messages_request",
+    "redact_response",
+    "redact_responses_request",
     "redact_tree",
 ]

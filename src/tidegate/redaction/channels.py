@@ -5,6 +5,7 @@ really send them (index missing, repeated, from 1), the bound on their number, a
 carries held text out. Does not live here: reading events (chat_stream).
 """
 
+import re
 from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -20,6 +21,8 @@ MAX_CHANNELS = 64
 _MAX_CALLS = 4096
 _MAX_CHOICES = 4096
 _IDENTITY = ("index", "type")
+# Short enough to be no secret: what carries held text out is not redacted again.
+_WORD = re.compile(r"[a-z][a-z_.]{0,19}")
 
 Shape = list[tuple[str, dict[str, object] | None]]
 Delta = dict[str, object]
@@ -59,8 +62,15 @@ def shape_of(choice: Delta, path: Path) -> Shape:
         # The type of a tool call is sent once; clients that add up deltas would double it.
         names = ("index",) if key == "tool_calls" else _IDENTITY
         known = node if isinstance(node, dict) else {}
-        shape[-1] = (key, {name: known[name] for name in names if name in known})
+        shape[-1] = (key, {name: known[name] for name in names if is_plain(known.get(name))})
     return shape
+
+
+def is_plain(value: object) -> bool:
+    """What tells a part from others, and is no text: an index, or the word for its type."""
+    if isinstance(value, str):
+        return _WORD.fullmatch(value) is not None
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def name_of(choice: Delta, path: Path) -> tuple[Hashable, ...]:

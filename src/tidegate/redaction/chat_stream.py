@@ -83,11 +83,11 @@ class ChatStreamRedactor:
 
     def _read(self, data: bytes, doc: dict[str, object]) -> list[bytes]:
         """An event that has to be read in full."""
-        if "choices" in doc:
-            self._envelope = {key: doc[key] for key in _ENVELOPE if key in doc}
         changes = self._channels.changes
         event = _Event(self._channels, self._fields, self._bare)
         new = event.rewrite(doc)
+        if "choices" in new:
+            self._envelope = {key: new[key] for key in _ENVELOPE if key in new}
         added = self._added(event.tails)
         if self._channels.changes != changes:
             self._templates.clear()  # a template feeds the channel that its event belonged to
@@ -154,7 +154,7 @@ class _Event:
         """The leaf is no text."""
         return self._fields.passes(text, path, holder)
 
-    def rewrite(self, doc: dict[str, object]) -> object:
+    def rewrite(self, doc: dict[str, object]) -> dict[str, object]:
         """The event as it may be seen; the same object when nothing changed."""
         changed: dict[str, object] | None = None
         for key, value in doc.items():

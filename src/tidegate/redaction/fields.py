@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 
 from tidegate.redaction.arguments import ArgumentsRedactor
-from tidegate.redaction.judgement import judge_structural
+from tidegate.redaction.judgement import judge_text
 from tidegate.redaction.leaves import Holder, LeafRedactor, Path
 from tidegate.redaction.treatment import Treatment
 
@@ -18,7 +18,7 @@ STRUCTURAL_MAX = 256
 
 _SEALED = re.compile(r"[A-Za-z0-9+/=_\-]*")
 _ID = re.compile(r"[!-~]*")
-_WORD = re.compile(r"[A-Za-z][A-Za-z_.:/+\- ]*")
+_WORD = re.compile(r"[A-Za-z][A-Za-z_.:/+\-]*")
 _IDENTIFIER = re.compile(r"[A-Za-z0-9_.:/\-]*")
 
 
@@ -98,12 +98,12 @@ class WholeFields:
             return False
         if len(text) <= STRUCTURAL_MAX:
             if key in names.words:
-                return bool(_WORD.fullmatch(text))
+                return bool(_WORD.fullmatch(text)) and self.treatment.policy.program.clean(text)
             is_id = key in names.ids and _ID.fullmatch(text)
             if is_id or (names.is_identifier(path, holder) and _IDENTIFIER.fullmatch(text)):
-                judge_structural(text, self.treatment)
+                judge_text(text, "structural", self.treatment)
                 return True
-        if key in names.sealed and _SEALED.fullmatch(text):
+        if text and key in names.sealed and _SEALED.fullmatch(text):
             self.treatment.counts.passes("sealed")
             return True
         return False

@@ -31,15 +31,14 @@ def judge_key(key: str, treatment: "Treatment") -> bool:
     return found
 
 
-def judge_structural(text: str, treatment: "Treatment") -> None:
-    """Count a structural field in which something is found; it stays and refuses nothing.
+def judge_text(text: str, why: str, treatment: "Treatment") -> None:
+    """Count a text in which something is found; it stays, for the reason `why`, and is not refused.
 
     Ids are random digits and letters, so now and then one looks like a value: a refusal would
     hit answers in which nothing is wrong.
     """
-    policy = treatment.policy
-    if not policy.program.clean(text) and policy.observing().redact(text).spans:
-        treatment.counts.passes("structural")
+    if not treatment.policy.program.clean(text) and treatment.policy.scan(text):
+        treatment.counts.passes(why)
 
 
 def judge_number(

@@ -7,6 +7,7 @@ which fields of a dialect are structure (fields), texts that go on in later even
 """
 
 import re
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
 from tidegate.redaction.judgement import LEAST, judge_key, judge_value
@@ -26,7 +27,8 @@ _BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
 _DATA_URL = re.compile(
     r"data:[A-Za-z0-9.+/\-]{0,80}(?:;[A-Za-z0-9=._+\-]{1,80}){0,4};base64,[A-Za-z0-9+/=\r\n]*"
 )
-_BASE64_KEYS = frozenset({"data", "blob", "b64_json", "file_data"})
+_BASE64_KEYS = frozenset({"data", "blob", "b64_json", "file_data", "result"})
+_BASE64_OWNERS = MappingProxyType({"data": "redacted_thinking", "result": "image_generation_call"})
 _URL_KEYS = _BASE64_KEYS | {
     "audio",
     "audio_url",
@@ -164,7 +166,12 @@ class LeafRedactor:
             return False
         if key in {"blob", "b64_json"}:
             return True
-        return isinstance(holder, dict) and not _BASE64_SIBLINGS.isdisjoint(holder)
+        if not isinstance(holder, dict) or holder.get("type") == "text":
+            return False
+        owner = _BASE64_OWNERS.get(key)
+        if owner is not None and holder.get("type") == owner:
+            return True
+        return key != "result" and not _BASE64_SIBLINGS.isdisjoint(holder)
 
 
 def _place(path: Path) -> str:

@@ -46,6 +46,19 @@ def without_padding(data: bytes) -> bytes:
     return _PADDING.sub(b"", data) if b'"obfuscation"' in data else data
 
 
+def renumbered(data: bytes, field: str, number: int, more: int) -> bytes:
+    """An object whose member `field` is `number`, with `more` added to it."""
+    if not more:
+        return data
+    name = field.encode()
+    member = rb'(?<!\\)"%b"%b:%b(%d)(?![0-9.eE])' % (name, _SPACE, _SPACE, number)
+    found = re.search(member, data)
+    if found and data.count(name) == 1:
+        return data[: found.start(1)] + b"%d" % (number + more) + data[found.end(1) :]
+    value = load(data)
+    return dump({**value, field: number + more}) if isinstance(value, dict) else data
+
+
 def dump(value: object) -> bytes:
     """`value` as compact JSON text."""
     return _ENCODE(value).encode()

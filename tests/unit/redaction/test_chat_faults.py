@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.unit.redaction.chat import chunk, content, finish, run
-from tests.unit.redaction.samples import CARD, EMAIL
+from tests.unit.redaction.samples import CARD, EMAIL, VISA
 from tidegate.redaction import ChatStreamRedactor, RedactionPolicy, UpstreamAtFault
 from tidegate.redaction.chat_fields import FINISH_REASONS
 from tidegate.testing.splits import every_split
@@ -191,3 +191,25 @@ def test_a_text_that_looks_like_a_data_url_is_text() -> None:
     hidden = "data:text/plain;base64,4111111111111111"
     client, _ = run([content(hidden), finish()])
     assert client.texts == {0: f"data:text/plain;base64,{CARD}"}
+
+
+def test_what_carries_held_text_out_is_redacted_like_the_event_it_came_in() -> None:
+    leak = "x " * 130 + "jane@example.com"
+    parts = [{"type": "jane@example.com", "index": 0, "text": "held"}]
+    choice = {"index": 0, "delta": {"reasoning_details": parts}}
+    event = {"id": leak, "model": "to a@b.co", "service_tier": VISA, "choices": [choice]}
+    redactor = ChatStreamRedactor(POLICY)
+    redactor.feed(json.dumps(event).encode())
+    (added,) = redactor.finish()
+    assert json.loads(added) == {
+        "id": leak.replace("jane@example.com", EMAIL),
+        "model": f"to {EMAIL}",
+        "service_tier": CARD,
+        "choices": [
+            {
+                "index": 0,
+                "delta": {"reasoning_details": [{"index": 0, "text": "held"}]},
+                "finish_reason": None,
+            }
+        ],
+    }

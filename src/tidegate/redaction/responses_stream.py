@@ -1,0 +1,271 @@
+"""What may a client see of this event of the OpenAI Responses API, and what waits for the next?
+
+Lives here: the texts of a streamed response (one for each output item, part and field), the event
+that carries held text out before its text is said to be done, and the numbers of the events. Does
+not live here: server-sent events (sse), where an error goes (gateway), whole responses
+(responses_fields).
+
+A `.delta` event is a piece of a text; its `.done` event says the whole text again, and so do the
+part, the item and the response that contain it. Each copy is redacted by itself and comes out
+equal to the joined pieces, because redaction does not depend on how a text is cut.
+"""
+
+import re
+from functools import partial
+from typing import TYPE_CHECKING
+
+from tidegate.redaction.fields import WholeFields
+from tidegate.redaction.leaves import rewrite
+from tidegate.redaction.open_texts import Document, Key, NamedEvent, OpenTexts, Path
+from tidegate.redaction.responses_fields import ARGUMENT_EVENTS, NAMES, without_copies
+from tidegate.redaction.spans import BlockedContent, UpstreamAtFault
+from tidegate.redaction.splice import dump, load, renumbered, rewritten, without_padding
+from tidegate.redaction.treatment import ToolArguments, Treatment
+
+if TYPE_CHECKING:
+    from tidegate.redaction.chat_fields import Audio, Logprobs
+    from tidegate.redaction.policy import RedactionPolicy
+
+_NAME = re.compile(r"[a-z][a-z0-9_.]{0,127}")
+_NUMBER = "sequence_number"
+_PARTS = ("content_index", "summary_index", "command_index")
+_MAX_NAMES = 8192
+_ENDS = frozenset(
+    {"response.cancelled", "response.completed", "response.failed", "response.incomplete"}
+)
+_PART_ENDS = frozenset({"response.content_part.done", "response.reasoning_summary_part.done"})
+_PLAIN = frozenset(
+    {
+        "error",
+        "keepalive",
+        "response.created",
+        "response.in_progress",
+        "response.queued",
+        *_ENDS,
+    }
+)
+_FAMILIES = (
+    "response.audio.",
+    "response.code_interpreter_call",
+    "response.compaction.",
+    "response.content_part.",
+    "response.custom_tool_call_input.",
+    "response.file_search_call.",
+    "response.function_call_arguments.",
+    "response.image_generation_call.",
+    "response.mcp_",
+    "response.output_item.",
+    "response.output_text.",
+    "response.reasoning",
+    "response.refusal.",
+    "response.shell_call_",
+    "response.web_search_call.",
+)
+
+
+class ResponsesStreamRedactor:
+    """Redacts the events of one streamed response, JSON in, JSON out.
+
+    Raises BlockedContent; TooManyChannels; UpstreamAtFault for a piece of a text that is done;
+    ValueError for an event that is no JSON or ambiguous. After an exception nothing of this
+    object may be sent any more.
+    """
+
+    def __init__(
+        self,
+        policy: "RedactionPolicy | Treatment",
+        *,
+        logprobs: "Logprobs" = "drop",
+        audio: "Audio" = "drop",
+        tool_arguments: ToolArguments = True,
+    ) -> None:
+        treatment = Treatment.of(policy, tool_arguments=tool_arguments)
+        self.counts = treatment.counts
+        self._bare = partial(without_copies, logprobs=logprobs, audio=audio)
+        self._audio: Audio = audio
+        self._fields = WholeFields(treatment, NAMES)
+        self._texts = OpenTexts(treatment)
+        self._items = _Items()
+        self._added = 0  # events that we have put into the stream
+        self._last = -1  # the upstream's number of the last event
+
+    @property
+    def pending(self) -> int:
+        """Characters held over all texts."""
+        return self._texts.pending
+
+    def feed(self, data: bytes, event: str = "") -> list[NamedEvent]:
+        """The events that may leave after this one. They are named by their type, not `event`."""
+        del event
+        data = without_padding(data)
+        doc = load(data)
+        if not isinstance(doc, dict):
+            self.counts.unknown += 1
+            new = rewrite(doc, self._fields)
+            return [NamedEvent("", data if new is doc else rewritten(data, doc, new))]
+        kind, number = doc.get("type"), doc.get(_NUMBER)
+        if not isinstance(kind, str) or not _NAME.fullmatch(kind):
+            kind = ""
+        if isinstance(number, bool) or not isinstance(number, int):
+            number = None
+        tails = self._carried(self._tails(kind, doc), self._last + 1 if number is None else number)
+        new = self._rewritten(kind, doc)
+        data = data if new is doc else rewritten(data, doc, new)
+        if number is not None:
+            self._last = number
+            data = renumbered(data, _NUMBER, number, self._added)
+        return [*tails, NamedEvent(kind, data)]
+
+    def finish(self) -> list[NamedEvent]:
+        """What is still held when the stream ends without the end of the response."""
+        return self._carried(self._texts.end(()), self._last + 1)
+
+    def drop(self) -> None:
+        """Forget what is held: the upstream broke off, and half a secret must not leave."""
+        self._texts.clear()
+
+    def _tails(self, kind: str, doc: Document) -> list[Document]:
+        """What has to leave before an event of this kind."""
+        if kind in _ENDS:
+            return self._texts.end(())
+        if kind == "error":
+            self._texts.clear()
+            return []
+        if kind == "response.output_item.added":
+            replaced = self._items.begin(doc)
+            return [carrier for slot in replaced for carrier in self._texts.end((slot,))]
+        if kind == "response.output_item.done":
+            return self._texts.end((self._items.slot(doc),))
+        if kind in _PART_ENDS:
+            return self._texts.end((self._items.slot(doc), _part(doc)))
+        if kind.endswith(".done"):
+            return self._texts.end(self._key(kind.removesuffix(".done"), doc))
+        return []
+
+    def _rewritten(self, kind: str, doc: Document) -> object:
+        bare = self._bare(doc)
+        if not kind.endswith(".delta") or "delta" not in bare:
+            if kind not in _PLAIN and not kind.startswith(_FAMILIES):
+                self.counts.unknown += 1
+            return rewrite(bare, self._fields)
+        delta = bare["delta"]
+        others = {key: value for key, value in bare.items() if key != "delta"}
+        shown = rewrite(others, self._fields)
+        if isinstance(shown, dict) and shown is not others:
+            bare = {key: shown.get(key, delta) for key in bare}
+        # What carries the rest of the text out is this event as the client sees it.
+        new = self._delta(kind.removesuffix(".delta"), bare, delta, ("delta",))
+        return bare if new is delta else {**bare, "delta": new}
+
+    def _delta(self, base: str, doc: Document, value: object, place: Path) -> object:
+        """A piece of a text, or an object with pieces of several."""
+        if isinstance(value, dict):
+            new = {}
+            for key, inner in value.items():
+                self._fields.key(key)
+                new[key] = self._delta(base, doc, inner, (*place, key))
+            return value if all(new[key] is value[key] for key in value) else new
+        if not isinstance(value, str):
+            return rewrite(value, self._fields, place, doc)
+        if base == "response.audio":
+            return self._sound(value)
+        way = self._texts.way(
+            (*self._key(base, doc), place), doc, place, arguments=base in ARGUMENT_EVENTS
+        )
+        if way is None:
+            return value
+        shown = way.feed(value)
+        return value if shown == value else shown
+
+    def _sound(self, value: str) -> str:
+        """Bytes of audio, which nobody can redact."""
+        if self._audio == "refuse":
+            raise BlockedContent("audio")
+        if self._audio == "drop":
+            return ""
+        self.counts.passes("base64")
+        return value
+
+    def _key(self, base: str, doc: Document) -> Key:
+        return (self._items.slot(doc), _part(doc), base)
+
+    def _carried(self, carriers: list[Document], number: int) -> list[NamedEvent]:
+        """The events `carriers`, numbered as if the upstream went on with `number`."""
+        events = []
+        for carrier in carriers:
+            numbered = carrier
+            if _NUMBER in carrier:
+                numbered = {**carrier, _NUMBER: number + self._added}
+                self._added += 1
+            events.append(NamedEvent(str(carrier["type"]), dump(numbered)))
+        return events
+
+
+def _part(doc: Document) -> tuple[str, int] | None:
+    """Which part of its item an event belongs to."""
+    for name in _PARTS:
+        index = doc.get(name)
+        if isinstance(index, int) and not isinstance(index, bool):
+            return name, index
+    return None
+
+
+class _Items:
+    """Which output item an event belongs to.
+
+    Clients go by the index of an item or by its id, and servers send one of them wrong: some
+    give every event a new id, some every item the index 0. Two events belong to one item if
+    either is the same, until an item begins that shares neither.
+    """
+
+    def __init__(self) -> None:
+        self._by: dict[_Name, int] = {}
+        self._count = 0
+
+    def slot(self, doc: Document) -> int:
+        """The number of the item that `doc` names; 0 if it names none."""
+        index = _name("index", doc.get("output_index"))
+        ident = _name("id", doc.get("item_id", _id_of(doc.get("item"))))
+        names = [name for name in (index, ident) if name is not None]
+        known = next((self._by[name] for name in names if name in self._by), None)
+        if known is None:
+            return self._new(names) if names else 0
+        if index is not None and index not in self._by:
+            self._remember(index, known)
+        return known
+
+    def begin(self, doc: Document) -> list[int]:
+        """An item begins; the numbers of those whose index or id it takes over."""
+        index = _name("index", doc.get("output_index"))
+        ident = _name("id", _id_of(doc.get("item")))
+        names = [name for name in (index, ident) if name is not None]
+        known = {self._by[name] for name in names if name in self._by}
+        if len(known) == 1 and all(name in self._by for name in names):
+            return []  # the same item once more
+        if names:
+            self._new(names)
+        return sorted(known)
+
+    def _new(self, names: "list[_Name]") -> int:
+        self._count += 1
+        for name in names:
+            self._remember(name, self._count)
+        return self._count
+
+    def _remember(self, name: "_Name", number: int) -> None:
+        if len(self._by) >= _MAX_NAMES:
+            raise UpstreamAtFault(f"more than {_MAX_NAMES} names of output items in one response")
+        self._by[name] = number
+
+
+_Name = tuple[str, int | str]
+
+
+def _name(kind: str, value: object) -> _Name | None:
+    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
+        return None
+    return kind, value
+
+
+def _id_of(item: object) -> object:
+    return item.get("id") if isinstance(item, dict) else None
