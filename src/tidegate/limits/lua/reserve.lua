@@ -11,6 +11,10 @@ local clock, leases, counters, lease_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
 local id, owner, lease_us, lease_prefix = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
 local now, moved, step = store_time(clock, ARGV[1], ARGV[2])
 local head = text(now) .. ' ' .. text(step) .. ' '
+if step ~= 0 then
+  -- Also when this is refused: else time would stand still until something is granted.
+  keep_time(clock, now, moved)
+end
 
 local held = call('GET', lease_key)
 if held then
