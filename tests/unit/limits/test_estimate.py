@@ -13,6 +13,7 @@ from tidegate.limits.estimate import (
     DEFAULT_OUTPUT_TOKENS,
     MEDIA_TOKENS,
     MESSAGE_TOKENS,
+    SAFETY,
     TextMeter,
     estimate_request,
     estimate_text,
@@ -33,7 +34,7 @@ def sample(characters: str, length: int) -> str:
         # True counts by an o200k vocabulary, from the average bytes a token takes in the class.
         (PROSE, len(PROSE) / 4.55, 1.0, 1.4),
         (json.dumps([{"id": n, "ok": True, "at": [n, 0.5]} for n in range(99)]), None, 1.0, 1.6),
-        (sample(string.digits, 20) + " " + sample(string.digits, 20), 41 / 2.24, 0.9, 1.4),
+        (sample(string.digits, 20) + " " + sample(string.digits, 20), 41 / 2.24, 0.9, 1.7),
         (base64.b64encode(random.Random(7).randbytes(3000)).decode(), 4000 / 1.58, 1.0, 1.4),  # noqa: S311
         ("川は静かで誰も雨を予想していなかった。" * 50, 19 * 50 * 3 / 3.88, 0.9, 1.4),
     ],
@@ -200,7 +201,13 @@ def test_depth_is_no_problem() -> None:
 
 
 def test_a_lone_surrogate_is_counted_like_any_character() -> None:
-    assert estimate_text("\ud800" * 100) == estimate_text("é" * 100)
+    assert estimate_text("\ud800" * 100) == estimate_text("中" * 100)
+
+
+def test_alphabets_ideographs_and_emoji_weigh_differently() -> None:
+    weights = [estimate_text(one * 1000) / 1000 / SAFETY for one in ("é", "я", "中", "한", "🙂")]
+    assert weights == pytest.approx([0.4, 0.4, 0.8, 0.8, 1.2], abs=0.01)
+    assert estimate_text("aé" * 100) == estimate_text("a" * 100 + "é" * 100)
 
 
 @pytest.mark.parametrize("size", [1, 3, 7, 500, 5_000])
