@@ -10,8 +10,7 @@ asks (gateway.charge).
 """
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tidegate.limits.ledger import (
     Charge,
@@ -31,8 +30,7 @@ FORGET_AT_MOST = 8
 """Upkeep that one reservation pays for: enough to outrun what it adds, never a long pause."""
 
 
-@dataclass(frozen=True, slots=True)
-class Line:
+class Line(NamedTuple):
     """What a reservation took from one counter: `amount` in the bucket that ends at `end_us`."""
 
     key: str
@@ -41,8 +39,7 @@ class Line:
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Reservation:
+class Reservation(NamedTuple):
     """A lease. `due_us` is when it expires; once it has, when it may be forgotten.
 
     `counts_until_us` is when the last of its lines leaves its window.
@@ -203,7 +200,7 @@ def expire(rows: Rows, *, now_us: int) -> None:
             for line in reservation.lines:
                 _end_line(rows, reservation, line, line.amount)
         if reservation.is_open and reservation.counts_until_us > now_us:
-            rows.keep(replace(reservation, is_open=False, due_us=reservation.counts_until_us))
+            rows.keep(reservation._replace(is_open=False, due_us=reservation.counts_until_us))
         else:
             rows.drop(reservation.reservation_id)
 

@@ -44,14 +44,33 @@ class Job(Generic[T]):
     """One piece of work for the writer thread. Its result arrives in `future`.
 
     `must_happen`: applied as soon as the file allows, even when nobody waits for it any more.
-    Any other job either begins or is withdrawn, never both.
+    Any other job either begins or is withdrawn, never both. `about` is the reservation that it
+    will ask for; `is_money`: once answered it survives the loss of power, too.
     """
 
-    __slots__ = ("_first", "future", "is_withdrawn", "loop", "must_happen", "run")
+    __slots__ = (
+        "_first",
+        "about",
+        "future",
+        "is_money",
+        "is_withdrawn",
+        "loop",
+        "must_happen",
+        "run",
+    )
 
-    def __init__(self, run: Callable[[Rows, int], T], *, must_happen: bool = False) -> None:
+    def __init__(
+        self,
+        run: Callable[[Rows, int], T],
+        *,
+        must_happen: bool = False,
+        about: str | None = None,
+        is_money: bool = False,
+    ) -> None:
         self.run = run
         self.must_happen = must_happen
+        self.about = about
+        self.is_money = is_money
         self.is_withdrawn = False
         self.loop = asyncio.get_running_loop()
         self.future: asyncio.Future[T] = self.loop.create_future()
@@ -95,6 +114,7 @@ class GroupCommit:
         self._stopped = threading.Event()
         self._db: sqlite3.Connection | None = None
         self._rows: SQLiteRows | None = None
+        self._is_full: bool | None = None
         self._lock_fd = -1
         self._owed: list[Job[object]] = []
         self._clock_ahead_s = 0.0
@@ -246,13 +266,21 @@ class GroupCommit:
 
     def _transaction(self, batch: Sequence[Job[object]]) -> list[tuple[Job[object], object]]:
         db, rows = self._connect(batch)
+        self._sync(db, full=any(job.is_money for job in batch))
         self._begin(db, batch)
-        now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=rows.begin())
+        seen_us = rows.begin([job.about for job in batch if job.about is not None])
+        now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=seen_us)
         results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
         rows.finish(now_us)
         db.execute("COMMIT")
         self._watch_clock()
         return results
+
+    def _sync(self, db: sqlite3.Connection, *, full: bool) -> None:
+        """Whether the next commit waits for the disk: a budget in money does, a rate does not."""
+        if full is not self._is_full:
+            db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
+            self._is_full = full
 
     def _connect(self, batch: Sequence[Job[object]]) -> tuple[sqlite3.Connection, SQLiteRows]:
         if self._db is None or self._rows is None:
@@ -262,7 +290,7 @@ class GroupCommit:
             )
             self._db, rows = db, SQLiteRows(db)
             self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"), batch)
-            db.execute("PRAGMA synchronous = NORMAL")
+            self._is_full = None
             self._begin(db, batch)
             rows.create()
             db.execute("COMMIT")

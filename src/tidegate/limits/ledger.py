@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, assert_never
+from typing import Literal, NamedTuple, Protocol, assert_never
 
 from tidegate.policy import Principal
 
@@ -87,8 +87,7 @@ class Charge:
     amount: int
 
 
-@dataclass(frozen=True, slots=True)
-class Standing:
+class Standing(NamedTuple):
     """Where a limit stands after an answer: a by-product of the decision, not a second look.
 
     `used` counts everything in the window, leases included; `free` is what is left of the cap.

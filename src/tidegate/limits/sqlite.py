@@ -26,9 +26,9 @@ T = TypeVar("T")
 class SQLiteLedger:
     """A Ledger on the file `path`, shared by any number of processes of one machine.
 
-    Durable against the death of the process, not against the loss of power (synchronous =
-    NORMAL). No call waits longer than `wait_s`: then StoreUnavailable. The event loop never
-    touches the file.
+    Durable against the death of the process; what concerns money also against the loss of power
+    (synchronous = FULL for those commits, else NORMAL). No call waits longer than `wait_s`: then
+    StoreUnavailable. The event loop never touches the file.
     """
 
     def __init__(self, path: str | Path, clock: Clock, wait_s: float = 5.0) -> None:
@@ -81,7 +81,8 @@ class SQLiteLedger:
                 rows, (reservation_id, owner), charges, now_us=now_us, lease_us=lease_us
             )
 
-        job = self._submit(run)
+        is_money = any(charge.limit.unit == "money_micros" for charge in charges)
+        job = self._submit(run, about=reservation_id, is_money=is_money)
         try:
             return await self._answer(job)
         except (asyncio.CancelledError, StoreUnavailable):
@@ -94,7 +95,10 @@ class SQLiteLedger:
         """See Ledger.settle."""
         return await self._answer(
             self._submit(
-                lambda rows, _: books.settle(rows, reservation_id, owner, need), must_happen=True
+                lambda rows, _: books.settle(rows, reservation_id, owner, need),
+                must_happen=True,
+                about=reservation_id,
+                is_money=need is not None and need.money_micros > 0,
             )
         )
 
@@ -102,7 +106,9 @@ class SQLiteLedger:
         """See Ledger.release."""
         return await self._answer(
             self._submit(
-                lambda rows, _: books.release(rows, reservation_id, owner), must_happen=True
+                lambda rows, _: books.release(rows, reservation_id, owner),
+                must_happen=True,
+                about=reservation_id,
             )
         )
 
@@ -116,10 +122,17 @@ class SQLiteLedger:
         """See Ledger.scopes."""
         return await self._answer(self._submit(lambda rows, _: books.scopes(rows.keys(), limits)))
 
-    def _submit(self, run: Callable[[Rows, int], T], *, must_happen: bool = False) -> Job[T]:
+    def _submit(
+        self,
+        run: Callable[[Rows, int], T],
+        *,
+        must_happen: bool = False,
+        about: str | None = None,
+        is_money: bool = False,
+    ) -> Job[T]:
         if self._writer is None:
             raise StoreUnavailable("ledger not open", retry_after_s=None)
-        job = Job(run, must_happen=must_happen)
+        job = Job(run, must_happen=must_happen, about=about, is_money=is_money)
         self._writer.submit(job)
         return job
 

@@ -3,14 +3,18 @@
 Lives here: the tables and the statements behind books.Rows. Does not live here: decisions
 (books, window), transactions, threads and locks (group_commit).
 
-Totals are kept in memory for the length of one transaction and written once at its end: a
-group commit of sixty requests of one tenant writes that tenant's total once.
+Everything a transaction touches is read once, changed in memory and written once at its end: a
+group commit of sixty requests of one tenant writes that tenant's total and newest bucket once,
+and its sixty leases with one statement.
 """
 
-import json
 import sqlite3
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from bisect import insort
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+
+import msgspec
 
 from tidegate.limits.books import Line, Reservation
 from tidegate.limits.window import Bucket
@@ -40,18 +44,36 @@ CREATE INDEX IF NOT EXISTS limit_reservations_due ON limit_reservations (due_us)
 _RESERVATION = "SELECT id, owner, is_open, due_us, counts_until_us, lines FROM limit_reservations"
 
 
+_BUCKETS = "SELECT end_us, amount, reserved, overrun FROM limit_buckets WHERE key = ?"
+
+
 class UnknownSchema(sqlite3.DatabaseError):
     """The file was written by a release whose tables this one does not know."""
 
 
-@dataclass(slots=True)
-class _Head:
-    """A counter's totals. Its oldest bucket in the file ends at `oldest_us`."""
+_TOGETHER = 500  # variables of one statement
+_BY_END = attrgetter("end_us")
+_decode_lines = msgspec.json.Decoder(tuple[Line, ...]).decode
+_encode_lines = msgspec.json.Encoder().encode
 
-    total: int
-    oldest_us: int
-    until_us: int
+
+@dataclass(slots=True)
+class _Counter:
+    """What this transaction knows of one counter.
+
+    Its oldest bucket in the file ends at `oldest_us`. `buckets` holds those that were looked at,
+    None for one that is not there; `in_order` all of them by their ends, once that was needed.
+    """
+
+    exists: bool = False
+    total: int = 0
+    oldest_us: int = 0
+    until_us: int = 0
     is_dirty: bool = False
+    buckets: dict[int, Bucket | None] = field(default_factory=dict)
+    dirty_ends: set[int] = field(default_factory=set)
+    in_order: list[Bucket] | None = None
+    refused: bool = False
 
 
 class SQLiteRows:
@@ -59,7 +81,12 @@ class SQLiteRows:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
-        self._heads: dict[str, _Head | None] = {}
+        self._counters: dict[str, _Counter] = {}
+        self._slots: dict[str, int] = {}
+        self._moved: set[str] = set()
+        self._leases: dict[str, Reservation | None] = {}
+        self._changed: set[str] = set()  # ids of leases whose row in the file is an old one
+        self._none_due_us = self._none_idle_us = -1  # up to this time there is nothing
         self._changes = 0
 
     def create(self) -> None:
@@ -74,76 +101,88 @@ class SQLiteRows:
         if self._meta("schema") != SCHEMA_VERSION:
             raise UnknownSchema("unknown schema version")
 
-    def begin(self) -> int:
-        """Forget what the last transaction knew; returns the newest store time in the file."""
-        self._heads.clear()
+    def begin(self, ids: Sequence[str] = ()) -> int:
+        """Forget what the last transaction knew; returns the newest store time in the file.
+
+        `ids` are reservations that will be asked for: they are read together.
+        """
+        for known in (self._counters, self._slots, self._moved, self._leases, self._changed):
+            known.clear()
+        self._none_due_us = self._none_idle_us = -1
         self._changes = self._db.total_changes
+        self._leases.update(dict.fromkeys(ids))
+        for some in (ids[i : i + _TOGETHER] for i in range(0, len(ids), _TOGETHER)):
+            marks = ",".join("?" * len(some))
+            for row in self._db.execute(f"{_RESERVATION} WHERE id IN ({marks})", some):
+                self._leases[row[0]] = _reservation(row)
         return self._meta("last_seen_us")
 
     def finish(self, now_us: int) -> None:
-        """Write the totals, and the time if anything was written at all."""
-        for key, head in self._heads.items():
-            if head is not None and head.is_dirty:
-                self._db.execute(
-                    "INSERT INTO limit_counters VALUES (?, ?, ?, ?) ON CONFLICT (key) DO UPDATE"
-                    " SET total = excluded.total, oldest_us = excluded.oldest_us,"
-                    " until_us = excluded.until_us",
-                    (key, head.total, head.oldest_us, head.until_us),
-                )
+        """Write what changed, and the time if anything was written at all."""
+        self._write_leases()
+        self._write_counters()
         if self._db.total_changes != self._changes:
             self._db.execute(
                 "INSERT OR REPLACE INTO limit_meta VALUES ('last_seen_us', ?)", (now_us,)
             )
 
     def find(self, reservation_id: str) -> Reservation | None:
-        """One lookup by primary key."""
-        row = self._db.execute(f"{_RESERVATION} WHERE id = ?", (reservation_id,)).fetchone()
-        return None if row is None else _reservation(row)
+        """From what `begin` read; else one lookup by primary key."""
+        if reservation_id not in self._leases:
+            row = self._db.execute(f"{_RESERVATION} WHERE id = ?", (reservation_id,)).fetchone()
+            self._leases[reservation_id] = None if row is None else _reservation(row)
+        return self._leases[reservation_id]
 
     def keep(self, reservation: Reservation) -> None:
         """One row; its lines are one JSON text, because they are only ever read together."""
-        lines = [(one.key, one.unit, one.end_us, one.amount) for one in reservation.lines]
-        self._db.execute(
-            "INSERT OR REPLACE INTO limit_reservations VALUES (?, ?, ?, ?, ?, ?)",
-            (
-                reservation.reservation_id,
-                reservation.owner,
-                reservation.is_open,
-                reservation.due_us,
-                reservation.counts_until_us,
-                json.dumps(lines),
-            ),
-        )
+        self._leases[reservation.reservation_id] = reservation
+        self._changed.add(reservation.reservation_id)
+        if reservation.due_us <= self._none_due_us:
+            self._none_due_us = -1
 
     def drop(self, reservation_id: str) -> None:
         """One row less."""
-        self._db.execute("DELETE FROM limit_reservations WHERE id = ?", (reservation_id,))
+        self._leases[reservation_id] = None
+        self._changed.add(reservation_id)
 
     def due(self, now_us: int, at_most: int) -> Sequence[Reservation]:
-        """By the index on due_us."""
+        """By the index on due_us; once a transaction unless there are more."""
+        if now_us <= self._none_due_us:
+            return ()
+        self._write_leases()
         rows = self._db.execute(
             f"{_RESERVATION} WHERE due_us <= ? ORDER BY due_us, id LIMIT ?", (now_us, at_most)
         ).fetchall()
-        return [_reservation(row) for row in rows]
+        if len(rows) < at_most:
+            self._none_due_us = now_us
+        found = [_reservation(row) for row in rows]
+        self._leases.update((one.reservation_id, one) for one in found)
+        return found
 
     def used(self, key: str, horizon: int) -> int:
         """The total, less the at most 241 buckets that have left the window since."""
-        head = self._head(key)
-        if head is None:
-            return 0
-        return head.total - (self._sum_until(key, horizon) if head.oldest_us <= horizon else 0)
+        counter = self._counter(key)
+        if not counter.exists or counter.oldest_us > horizon:
+            return counter.total
+        return counter.total - self._sum_until(key, counter, horizon)
 
-    def live(self, key: str, horizon: int) -> Iterator[Bucket]:
-        """Read row by row: the walk for a retry time usually stops early."""
-        rows = self._db.execute(
-            "SELECT end_us, amount, reserved, overrun FROM limit_buckets"
-            " WHERE key = ? AND end_us > ? ORDER BY end_us",
-            (key, horizon),
-        )
-        return (Bucket(*row) for row in rows)
+    def live(self, key: str, horizon: int) -> Iterable[Bucket]:
+        """Row by row, since the walk for a retry time usually stops early; then from memory."""
+        counter = self._counter(key)
+        if not counter.refused and counter.in_order is None:
+            counter.refused = True
+            self._write_buckets(((key, counter),))
+            rows = self._db.execute(f"{_BUCKETS} AND end_us > ? ORDER BY end_us", (key, horizon))
+            return (Bucket(*row) for row in rows)
+        return (one for one in self._all(key, counter) if one.end_us > horizon)
 
     def newest_end_us(self, key: str, horizon: int) -> int:
         """One step in the primary key, from its far end."""
+        counter = self._counter(key)
+        if counter.in_order is not None:
+            newest = counter.in_order[-1].end_us if counter.in_order else 0
+            return newest if newest > horizon else 0
+        self._write_buckets(((key, counter),))
         row = self._db.execute(
             "SELECT end_us FROM limit_buckets WHERE key = ? AND end_us > ?"
             " ORDER BY end_us DESC LIMIT 1",
@@ -153,89 +192,159 @@ class SQLiteRows:
 
     def keys(self) -> Iterator[str]:
         """A walk over the counters."""
+        self._write_counters()
         rows = self._db.execute("SELECT key FROM limit_counters UNION SELECT key FROM limit_slots")
         return (str(key) for (key,) in rows)
 
     def add(self, line: Line, *, horizon: int, until_us: int) -> None:
         """Eviction deletes at most 241 rows, and no bucket is ever deleted twice."""
-        head = self._head(line.key)
-        if head is None:
-            head = self._heads[line.key] = _Head(0, line.end_us, until_us)
-        if head.oldest_us <= horizon:
-            self._evict(line, head, horizon)
-        self._db.execute(
-            "INSERT INTO limit_buckets VALUES (?, ?, ?, ?, 0) ON CONFLICT (key, end_us)"
-            " DO UPDATE SET amount = amount + excluded.amount,"
-            " reserved = reserved + excluded.reserved",
-            (line.key, line.end_us, line.amount, line.amount),
-        )
-        head.total += line.amount
-        head.oldest_us = min(head.oldest_us, line.end_us)
-        head.until_us = max(head.until_us, until_us)
-        head.is_dirty = True
+        counter = self._counter(line.key)
+        if not counter.exists:
+            counter.exists, counter.oldest_us, counter.in_order = True, line.end_us, []
+        elif counter.oldest_us <= horizon:
+            self._evict(line, counter, horizon)
+        bucket = self._bucket(line, counter)
+        if bucket is None:
+            bucket = counter.buckets[line.end_us] = Bucket(line.end_us)
+            if counter.in_order is not None:
+                insort(counter.in_order, bucket, key=_BY_END)
+        bucket.amount += line.amount
+        bucket.reserved += line.amount
+        counter.dirty_ends.add(line.end_us)
+        counter.total += line.amount
+        counter.oldest_us = min(counter.oldest_us, line.end_us)
+        counter.until_us = max(counter.until_us, until_us)
+        counter.is_dirty = True
 
     def correct(self, line: Line, *, amount: int, reserved: int, overrun: int) -> None:
         """Touches the total only if the bucket is still there: evicting took it out already."""
-        changed = self._db.execute(
-            "UPDATE limit_buckets SET amount = amount + ?, reserved = reserved + ?,"
-            " overrun = overrun + ? WHERE key = ? AND end_us = ?",
-            (amount, reserved, overrun, line.key, line.end_us),
-        ).rowcount
-        head = self._head(line.key) if changed and amount else None
-        if head is not None:
-            head.total += amount
-            head.is_dirty = True
+        counter = self._counter(line.key)
+        bucket = self._bucket(line, counter) if counter.exists else None
+        if bucket is None:
+            return
+        bucket.amount += amount
+        bucket.reserved += reserved
+        bucket.overrun += overrun
+        counter.dirty_ends.add(line.end_us)
+        counter.total += amount
+        counter.is_dirty = True
 
     def slots(self, key: str) -> int:
         """One lookup by primary key."""
-        row = self._db.execute("SELECT taken FROM limit_slots WHERE key = ?", (key,)).fetchone()
-        return 0 if row is None else int(row[0])
+        if key not in self._slots:
+            row = self._db.execute("SELECT taken FROM limit_slots WHERE key = ?", (key,)).fetchone()
+            self._slots[key] = 0 if row is None else int(row[0])
+        return self._slots[key]
 
     def move_slots(self, key: str, by: int) -> None:
         """A counter without slots has no row."""
-        taken = self.slots(key) + by
-        if taken > 0:
-            self._db.execute("INSERT OR REPLACE INTO limit_slots VALUES (?, ?)", (key, taken))
-        else:
-            self._db.execute("DELETE FROM limit_slots WHERE key = ?", (key,))
+        self._slots[key] = max(0, self.slots(key) + by)
+        self._moved.add(key)
 
     def forget(self, now_us: int, at_most: int) -> None:
-        """By the index on until_us."""
+        """By the index on until_us; once a transaction unless there are more."""
+        if now_us <= self._none_idle_us:
+            return
         keys = self._db.execute(
             "SELECT key FROM limit_counters WHERE until_us <= ? LIMIT ?", (now_us, at_most)
         ).fetchall()
+        if len(keys) < at_most:
+            self._none_idle_us = now_us
         for (key,) in keys:
-            head = self._head(key)
-            if head is None or head.until_us > now_us:
+            if self._counter(key).until_us > now_us:
                 continue
             self._db.execute("DELETE FROM limit_buckets WHERE key = ?", (key,))
             self._db.execute("DELETE FROM limit_counters WHERE key = ?", (key,))
-            self._heads[key] = None
+            self._counters[key] = _Counter()
 
-    def _head(self, key: str) -> _Head | None:
-        if key not in self._heads:
+    def _counter(self, key: str) -> _Counter:
+        counter = self._counters.get(key)
+        if counter is None:
             row = self._db.execute(
                 "SELECT total, oldest_us, until_us FROM limit_counters WHERE key = ?", (key,)
             ).fetchone()
-            self._heads[key] = None if row is None else _Head(*row)
-        return self._heads[key]
+            counter = self._counters[key] = _Counter() if row is None else _Counter(True, *row)
+        return counter
 
-    def _sum_until(self, key: str, horizon: int) -> int:
+    def _bucket(self, line: Line, counter: _Counter) -> Bucket | None:
+        end_us = line.end_us
+        if end_us not in counter.buckets and counter.in_order is None:
+            row = self._db.execute(f"{_BUCKETS} AND end_us = ?", (line.key, end_us)).fetchone()
+            counter.buckets[end_us] = None if row is None else Bucket(*row)
+        return counter.buckets.get(end_us)
+
+    def _all(self, key: str, counter: _Counter) -> list[Bucket]:
+        if counter.in_order is None:
+            self._write_buckets(((key, counter),))
+            for row in self._db.execute(f"{_BUCKETS} ORDER BY end_us", (key,)):
+                if counter.buckets.get(row[0]) is None:
+                    counter.buckets[row[0]] = Bucket(*row)
+            known = (one for one in counter.buckets.values() if one is not None)
+            counter.in_order = sorted(known, key=_BY_END)
+        return counter.in_order
+
+    def _sum_until(self, key: str, counter: _Counter, horizon: int) -> int:
+        if counter.in_order is not None:
+            return sum(one.amount for one in counter.in_order if one.end_us <= horizon)
+        self._write_buckets(((key, counter),))
         row = self._db.execute(
             "SELECT COALESCE(SUM(amount), 0) FROM limit_buckets WHERE key = ? AND end_us <= ?",
             (key, horizon),
         ).fetchone()
         return int(row[0])
 
-    def _evict(self, line: Line, head: _Head, horizon: int) -> None:
-        head.total -= self._sum_until(line.key, horizon)
+    def _evict(self, line: Line, counter: _Counter, horizon: int) -> None:
+        counter.total -= self._sum_until(line.key, counter, horizon)
+        self._write_buckets(((line.key, counter),))
         self._db.execute(
             "DELETE FROM limit_buckets WHERE key = ? AND end_us <= ?", (line.key, horizon)
         )
+        for end_us in counter.buckets:
+            if end_us <= horizon:
+                counter.buckets[end_us] = None
+        if counter.in_order is not None:
+            counter.in_order = [one for one in counter.in_order if one.end_us > horizon]
         oldest = self._db.execute(
             "SELECT MIN(end_us) FROM limit_buckets WHERE key = ?", (line.key,)
         ).fetchone()[0]
-        head.oldest_us = line.end_us if oldest is None else oldest
+        counter.oldest_us = line.end_us if oldest is None else oldest
+
+    def _write_leases(self) -> None:
+        ended = [(one_id,) for one_id in self._changed if self._leases[one_id] is None]
+        kept = [_row(lease) for one_id in self._changed if (lease := self._leases[one_id])]
+        self._changed.clear()
+        self._db.executemany("DELETE FROM limit_reservations WHERE id = ?", ended)
+        self._db.executemany(
+            "INSERT OR REPLACE INTO limit_reservations VALUES (?, ?, ?, ?, ?, ?)", kept
+        )
+
+    def _write_buckets(self, counters: Iterable[tuple[str, _Counter]]) -> None:
+        rows = []
+        for key, counter in counters:
+            for end_us in counter.dirty_ends:
+                if (one := counter.buckets[end_us]) is not None:
+                    rows.append((key, end_us, one.amount, one.reserved, one.overrun))
+            counter.dirty_ends.clear()
+        if rows:
+            self._db.executemany(
+                "INSERT OR REPLACE INTO limit_buckets VALUES (?, ?, ?, ?, ?)", rows
+            )
+
+    def _write_counters(self) -> None:
+        """Buckets, totals and slots."""
+        self._write_buckets(self._counters.items())
+        dirty = [(key, one) for key, one in self._counters.items() if one.is_dirty]
+        self._db.executemany(
+            "INSERT OR REPLACE INTO limit_counters VALUES (?, ?, ?, ?)",
+            [(key, one.total, one.oldest_us, one.until_us) for key, one in dirty],
+        )
+        for _, one in dirty:
+            one.is_dirty = False
+        taken = [(key, self._slots[key]) for key in self._moved if self._slots[key]]
+        free = [(key,) for key in self._moved if not self._slots[key]]
+        self._moved.clear()
+        self._db.executemany("INSERT OR REPLACE INTO limit_slots VALUES (?, ?)", taken)
+        self._db.executemany("DELETE FROM limit_slots WHERE key = ?", free)
 
     def _meta(self, name: str) -> int:
         row = self._db.execute("SELECT value FROM limit_meta WHERE name = ?", (name,)).fetchone()
@@ -245,13 +354,13 @@ class SQLiteRows:
 def _reservation(row: tuple[str, str, int, int, int, str]) -> Reservation:
     reservation_id, owner, is_open, due_us, counts_until_us, lines = row
     return Reservation(
-        reservation_id,
-        owner,
-        bool(is_open),
-        due_us,
-        counts_until_us,
-        tuple(Line(*line) for line in json.loads(lines)),
+        reservation_id, owner, bool(is_open), due_us, counts_until_us, _decode_lines(lines)
     )
+
+
+def _row(lease: Reservation) -> tuple[str, str, bool, int, int, str]:
+    lines = _encode_lines(lease.lines).decode()
+    return (lease.reservation_id, lease.owner, lease.is_open, *lease[3:5], lines)
 
 
 __all__ = ["SCHEMA_VERSION", "SQLiteRows", "UnknownSchema"]

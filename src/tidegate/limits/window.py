@@ -13,6 +13,7 @@ A running total makes a decision cost the same with any amount of traffic in the
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tidegate.limits.ledger import Granted, Limit, NeverFits, Refused, Standing
 
@@ -37,8 +38,7 @@ def horizon_us(now_us: int, window_us: int) -> int:
     return now_us - window_us
 
 
-@dataclass(frozen=True, slots=True)
-class Ask:
+class Ask(NamedTuple):
     """What one limit is asked for, with what is known of its counter now.
 
     `used` is everything that counts now. `oldest_first` gives (bucket end, amount) of what
