@@ -98,7 +98,9 @@ class CharSet:
 def _escaped(code: int) -> str:
     char = chr(code)
     if char.isascii():
-        return char if char.isalnum() else f"\\x{code:02x}"
+        if char.isalnum():
+            return char
+        return f"\\{char}" if char.isprintable() else f"\\x{code:02x}"
     return f"\\u{code:04x}" if code <= 0xFFFF else f"\\U{code:08x}"
 
 

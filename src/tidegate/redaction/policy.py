@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Self
 
+from tidegate.redaction.cues import CUES
 from tidegate.redaction.detectors import KNOWN_REGIONS
 from tidegate.redaction.hits import AnyDetector
 from tidegate.redaction.outlet import Replace
@@ -40,10 +41,12 @@ _OPT_IN = (
     "passport",
     "wallet",
 )
-FAMILIES = (*_DEFAULT, *_OPT_IN)
+# Rules of thumb, which no preset trusts.
+_CUES = tuple(CUES)
+FAMILIES = (*_DEFAULT, *_OPT_IN, *_CUES)
 _PRESETS: dict[str, frozenset[str]] = {
     "default": frozenset(_DEFAULT),
-    "strict": frozenset(FAMILIES),
+    "strict": frozenset((*_DEFAULT, *_OPT_IN)),
     # Source code is full of addresses that are no secret: authors, packages, test data.
     "code": frozenset(_DEFAULT) - {"email"},
 }

@@ -9,12 +9,8 @@ from hypothesis import strategies as st
 from tests.unit.redaction.laws import random_pieces, seeded, streamed
 from tidegate.redaction import RedactionPolicy, Redactor
 from tidegate.redaction.checksums import CHECKS
-from tidegate.redaction.custom import (
-    CustomDetector,
-    SpanningCustomDetector,
-    UnusableDetector,
-    detector,
-)
+from tidegate.redaction.custom import UnusableDetector, detector
+from tidegate.redaction.pattern_detectors import CustomDetector, SpanningCustomDetector
 from tidegate.redaction.stream import HOLD
 from tidegate.testing.splits import every_split
 
@@ -291,6 +287,13 @@ def test_a_kind_is_a_word_that_a_placeholder_can_carry(kind: str) -> None:
     with pytest.raises(UnusableDetector) as refused:
         detector(kind, **EMPLOYEE)
     assert refused.value.key == "kind"
+
+
+@pytest.mark.parametrize("kind", ["EMAIL", "CARD", "SECRET", "PHONE", "IP_PRIVATE", "KEYWORD"])
+def test_the_kind_of_a_built_in_detector_is_not_free(kind: str) -> None:
+    with pytest.raises(UnusableDetector) as refused:
+        detector(kind, **EMPLOYEE)
+    assert (refused.value.key, refused.value.right) == ("kind", f"write OWN_{kind}")
 
 
 @pytest.mark.parametrize("kind", ["A", "EMPLOYEE_ID", "A1_B2_C3_D4", "A" * 16])

@@ -6,6 +6,7 @@ Lives here: the built-in families by name. Does not live here: the rules themsel
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
+from tidegate.redaction.cues import CUES
 from tidegate.redaction.detectors import national_table, phone_table
 from tidegate.redaction.detectors.cards import Cards
 from tidegate.redaction.detectors.email import Email
@@ -73,6 +74,7 @@ def built_in(
     made += [
         make(regions.get(family, ())) for family, make in _REGIONAL.items() if family in families
     ]
+    made += [each for family, make in CUES.items() if family in families for each in make()]
     if "keyword" in families:
         made.append(keyword_values(anything=strict_keywords, find=find))
     if "authorization" in families:
