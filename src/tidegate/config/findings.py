@@ -6,7 +6,9 @@ which of its parts are already known to be broken, so that one mistake is report
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 
+from tidegate.config.denylists import DenyFiles
 from tidegate.config.errors import NotInEffect, Problem
 from tidegate.config.places import Path, Places, quoted, spell
 
@@ -31,6 +33,9 @@ class Findings:
     outside: dict[Path, str] = field(default_factory=dict)
     # Parts that follow from others; what is wrong with them is wrong with those.
     implied: set[Path] = field(default_factory=set)
+    # Where relative files are looked for, and what stood in the deny lists, by name.
+    folder: FilePath = field(default_factory=FilePath)
+    deny_files: dict[str, DenyFiles] = field(default_factory=dict)
 
     def error(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> None:
         """Report a mistake at `path`, unless something there is already known to be broken."""

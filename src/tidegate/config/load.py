@@ -103,7 +103,7 @@ def _load(
     overrides: Overrides | None,
     demo_ports: DemoPorts | None,
 ) -> Config:
-    findings = Findings(file, document.places, problems=list(document.problems))
+    findings = Findings(file, document.places, problems=list(document.problems), folder=folder)
     if document.problems and not document.tree:
         raise ConfigInvalid(findings.problems)
     findings.spoil(*document.refused)
@@ -221,6 +221,7 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
         revision=revision(config, findings.references),
         warnings=tuple(sorted(findings.warnings, key=lambda warning: warning.order)),
         not_in_effect=tuple(sorted(findings.idle, key=lambda idle: (idle.line, idle.col))),
+        deny_files=findings.deny_files,
     )
 
 

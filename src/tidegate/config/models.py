@@ -9,6 +9,7 @@ from typing import Self
 
 from pydantic import Field, PrivateAttr
 
+from tidegate.config.denylists import DenyFiles
 from tidegate.config.errors import NotInEffect, Problem
 from tidegate.config.places import Path, Places
 from tidegate.config.sections.identity import Identity, Limit, Prices
@@ -43,6 +44,7 @@ class About:
     revision: str = ""
     warnings: tuple[Problem, ...] = ()
     not_in_effect: tuple[NotInEffect, ...] = ()
+    deny_files: dict[str, DenyFiles] = field(default_factory=dict, repr=False)
 
 
 class Config(Section):
@@ -99,3 +101,8 @@ class Config(Section):
     def not_in_effect(self) -> tuple[NotInEffect, ...]:
         """Keys that are validated although nothing obeys them yet."""
         return self._about.not_in_effect
+
+    @property
+    def deny_files(self) -> dict[str, DenyFiles]:
+        """What stood in the files of `deny_list`, by entry, when this was loaded."""
+        return self._about.deny_files

@@ -70,9 +70,14 @@ def _name(text: str) -> str:
     return text
 
 
+def is_who(text: str) -> bool:
+    """Whether a principal, a tenant or a role can have this name."""
+    return _WHO.fullmatch(text) is not None
+
+
 def _who(text: str) -> str:
     _not_empty(text)
-    if not _WHO.fullmatch(text):
+    if not is_who(text):
         refuse(
             "is not usable as a name",
             "use letters, digits and any of _ . @ : / + -, at most 128, without spaces or '*'",
@@ -80,9 +85,14 @@ def _who(text: str) -> str:
     return text
 
 
-def _word(text: str) -> str:
-    if not re.fullmatch(r"[A-Z][A-Z0-9_]{0,31}", text):
-        refuse("is not a word for placeholders", "use capitals, digits and '_': EMPLOYEE_ID")
+def _deny_list(text: str) -> str:
+    if not text or "\0" in text:
+        refuse("is not a path", "write one such as lists/names.txt or lists/{tenant}.txt")
+    name = text.rpartition("/")[2]
+    if text.count("{tenant}") > 1 or ("{tenant}" in text and "{tenant}" not in name):
+        refuse("names the tenant elsewhere", "write {tenant} once, in the last part of the path")
+    if re.search(r"[*?]|\{(?!tenant\})", text):
+        refuse("is not a path", "write {tenant} for the name of a tenant, and no other pattern")
     return text
 
 
@@ -245,7 +255,7 @@ def _sha256(text: str) -> str:
 
 
 Name = Annotated[str, AfterValidator(_name)]
-Word = Annotated[str, AfterValidator(_word)]
+DenyListPath = Annotated[str, AfterValidator(_deny_list)]
 Who = Annotated[str, AfterValidator(_who)]
 Glob = Annotated[str, AfterValidator(_glob)]
 AnyGlob = Annotated[str, AfterValidator(_any_glob)]

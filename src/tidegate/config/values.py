@@ -1,17 +1,17 @@
 """How does the tree of the file become the frozen values that the floors below use?
 
 Lives here: one function for each of those values, no decisions. Does not live here: what the
-values mean (identity, limits, mcp, providers, redaction, routing), the composition (gateway).
+values mean (identity, limits, mcp, providers, routing), redaction (policies), the composition
+(gateway).
 """
 
 import hashlib
-from typing import TYPE_CHECKING
 
 from tidegate.config.models import Config
+from tidegate.config.policies import effective_redaction
 from tidegate.config.sections.identity import Caller, Key, Limit
 from tidegate.config.sections.mcp import Allow, Deny
 from tidegate.config.sections.mcp import Rule as RuleSection
-from tidegate.config.sections.redaction import Redaction
 from tidegate.config.sections.routing import Breaker, Candidate, Provider, Route
 from tidegate.config.sections.server import Caps
 from tidegate.identity import KeyEntry, KeyTable
@@ -21,12 +21,8 @@ from tidegate.mcp import Rule, RuleSet, compile_condition
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.policy import Principal
 from tidegate.providers import base
-from tidegate.redaction import FAMILIES, RedactionPolicy
 from tidegate.routing import BreakerSettings, Cooling, Deadlines, RouteTable, Target
 from tidegate.routing import Route as RouteValue
-
-if TYPE_CHECKING:
-    from tidegate.redaction.spans import Action
 
 ANONYMOUS = "anonymous"
 
@@ -175,37 +171,6 @@ def _targets(config: Config, candidate: Candidate) -> list[Target]:
         )
         for index, name in enumerate(names or [""])
     ]
-
-
-def effective_redaction(section: Redaction, override: Redaction) -> Redaction:
-    """`section` with the keys that `override` gives.
-
-    Detectors and custom detectors are merged by name, so that an override which adds one never
-    switches another off; every other key is replaced.
-    """
-    given = {key: getattr(override, key) for key in override.model_fields_set}
-    if "detectors" in given:
-        given["detectors"] = {**section.detectors, **override.detectors}
-    if "custom" in given:
-        kinds = {custom.kind for custom in override.custom}
-        kept = tuple(custom for custom in section.custom if custom.kind not in kinds)
-        given["custom"] = kept + override.custom
-    return section.model_copy(update=given)
-
-
-def redaction_policy(section: Redaction) -> RedactionPolicy:
-    """The detectors of an effective Redaction section; cheap, they are compiled at first use."""
-    actions: dict[str, Action | None] = {
-        name: None if detector.action == "off" else detector.action
-        for name, detector in section.detectors.items()
-        if name in FAMILIES
-    }
-    return RedactionPolicy.preset(section.preset).with_actions(actions).with_allow(*section.allow)
-
-
-def server_redaction(config: Config, server: str) -> Redaction:
-    """The effective Redaction section of one MCP server."""
-    return effective_redaction(config.redaction, config.mcp.servers[server].redaction)
 
 
 def mcp_servers(config: Config) -> dict[str, ServerAddress]:

@@ -7,8 +7,10 @@ survives a reload (app).
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from secrets import token_bytes
 
 from tidegate.config import Config, values
+from tidegate.config.policies import Policies, server_redaction
 from tidegate.config.sections.redaction import Redaction
 from tidegate.gateway.chat import ChatPolicy
 from tidegate.gateway.masking import Masking
@@ -30,8 +32,12 @@ class Revision:
         return tuple(target for route in self.chat.routes.routes for target in route.targets)
 
 
-def build(config: Config) -> Revision:
-    """The values of `config`. Raises nothing that a validated configuration could cause."""
+def build(config: Config, secret: bytes | None = None) -> Revision:
+    """The values of `config`. Raises nothing that a validated configuration could cause.
+
+    `secret` keys the digests that stand in place of values; a random one without it.
+    """
+    policies = Policies(config.deny_files, hash_key=secret or token_bytes(32))
     keys = values.key_table(config)
     limits = values.limit_table(config)
     routes = values.route_table(config)
@@ -43,14 +49,14 @@ def build(config: Config) -> Revision:
             routes=routes,
             limits=limits,
             providers=values.providers(config),
-            masking={route.name: _route_masking(route) for route in routes.routes},
+            masking={route.name: _route_masking(route, policies) for route in routes.routes},
             prices=values.price_table(config),
         ),
         tools=ToolTrafficPolicy(
             revision=config.revision,
             keys=keys,
             rules=values.tool_rules(config),
-            servers=_servers(config),
+            servers=_servers(config, policies),
             limits=limits,
             errors=config.mcp.errors,
             hide_denied=config.mcp.hide_denied,
@@ -58,22 +64,22 @@ def build(config: Config) -> Revision:
     )
 
 
-def _servers(config: Config) -> Mapping[str, ToolServer]:
+def _servers(config: Config, policies: Policies) -> Mapping[str, ToolServer]:
     return {
-        name: ToolServer(address, _masking(values.server_redaction(config, name)))
+        name: ToolServer(address, _masking(server_redaction(config, name), policies))
         for name, address in values.mcp_servers(config).items()
     }
 
 
-def _route_masking(route: Route) -> Masking:
+def _route_masking(route: Route, policies: Policies) -> Masking:
     section = route.redaction
     if not isinstance(section, Redaction):
         raise TypeError("a route carries its effective redaction")
-    return _masking(section)
+    return _masking(section, policies)
 
 
-def _masking(section: Redaction) -> Masking:
-    policy = values.redaction_policy(section)
+def _masking(section: Redaction, policies: Policies) -> Masking:
+    policy = policies.of(section).everybody
     # Compiled here, so that a policy that cannot be fails the reload and not a request.
     policy.redact("")
     return Masking(

@@ -7,8 +7,10 @@ from click.testing import CliRunner, Result
 from tidegate.cli.check import check, schema
 
 BROKEN = "server: { port: 70000 }\nstore: { wait_s: -1 }\n"
-DOCUMENTED = """identity: { keys: [{ key: not-so-secret-at-all, principal: acme }] }
-redaction: { custom: [{ kind: ROOM, regex: 'R[0-9]{3}' }], vault: true }
+DOCUMENTED = """identity:
+  keys: [{ key: not-so-secret-at-all, principal: acme }]
+  jwt: [{ issuer: https://id.example, audience: me, jwks_url: https://id.example/jwks }]
+mcp: { rules_dir: rules }
 """
 
 
@@ -52,15 +54,15 @@ def test_remarks_come_before_the_verdict_the_loudest_first(run: Run) -> None:
     assert result.exit_code == 0
     kinds = [line.split(": ")[:3] for line in result.stdout.splitlines()]
     assert kinds[0][0] == "warning"
-    assert kinds[1][1:] == ["redaction.custom", "NOT PROTECTED"]
-    assert kinds[2][1:] == ["redaction.vault", "not in effect yet"]
+    assert kinds[1][1:] == ["mcp.rules_dir", "NOT PROTECTED"]
+    assert kinds[2][1:] == ["identity.jwt[0]", "not in effect yet"]
     assert kinds[3][1].startswith("valid, revision")
 
 
 def test_show_prints_a_file_with_origins_in_which_remarks_are_comments(run: Run) -> None:
     result = run(DOCUMENTED, "--show")
     assert result.exit_code == 0
-    assert "# warning: tidegate.yaml:1:27: identity.keys[0].key" in result.stdout
+    assert "# warning: tidegate.yaml:2:17: identity.keys[0].key" in result.stdout
     assert "  port: 8080" in result.stdout
     assert "not-so-secret-at-all" not in result.stdout
 
@@ -78,11 +80,11 @@ def test_json_holds_everything_and_only_json(run: Run) -> None:
     assert report["source"] == "tidegate.yaml"
     assert [entry["path"] for entry in report["warnings"]] == ["identity.keys[0].key"]
     assert [(entry["path"], entry["weakens"]) for entry in report["not_in_effect"]] == [
-        ("redaction.custom", True),
-        ("redaction.vault", False),
+        ("identity.jwt[0]", False),
+        ("mcp.rules_dir", True),
     ]
     assert report["configuration"]["identity"]["keys"][0]["key"] == "(literal)"
-    assert report["origins"]["redaction.vault"] == "tidegate.yaml:2"
+    assert report["origins"]["mcp.rules_dir"] == "tidegate.yaml:4"
     assert report["origins"]["server.port"] == "default"
 
 

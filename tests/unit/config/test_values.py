@@ -4,6 +4,7 @@ import pytest
 
 from tests.unit.config.corpus import ENVIRON, VALID, load
 from tidegate.config import Config, load_config, load_config_text, values
+from tidegate.config.policies import Policies, effective_redaction, server_redaction
 from tidegate.errors import Unauthenticated
 from tidegate.limits import Limit
 from tidegate.mcp import Rule
@@ -26,8 +27,9 @@ def test_every_valid_file_can_be_converted() -> None:
         values.route_table(config)
         values.tool_rules(config)
         values.mcp_servers(config)
+        policies = Policies(config.deny_files, hash_key=b"k")
         for server in config.mcp.servers:
-            values.redaction_policy(values.server_redaction(config, server))
+            policies.of(server_redaction(config, server))
 
 
 def test_the_demo_keys_name_their_principals() -> None:
@@ -164,7 +166,7 @@ def test_an_override_replaces_single_keys_and_adds_detectors() -> None:
         "      custom: [{ kind: B, regex: bb }, { kind: C, regex: c }]\n"
     )
     override = config.routes[0].redaction
-    merged = values.effective_redaction(config.redaction, override)
+    merged = effective_redaction(config.redaction, override)
     assert (merged.request, merged.response, merged.allow) == ("enforce", "off", ())
     assert {name: d.action for name, d in merged.detectors.items()} == {
         "jwt": "block",
@@ -181,7 +183,7 @@ def test_a_policy_follows_preset_actions_and_allowed_values() -> None:
         "  allow: ['*@example.com']\n"
         "  detectors: { email: { action: mask }, jwt: { action: block }, ssn: { action: off } }\n"
     )
-    policy = values.redaction_policy(config.redaction)
+    policy = Policies({}, hash_key=b"k").of(config.redaction).everybody
     assert policy.redact("bob@example.com, eve@example.net").text == (
         "bob@example.com, [REDACTED_EMAIL]"
     )
@@ -220,8 +222,8 @@ def test_mcp_servers_are_those_with_an_address() -> None:
         "b": ServerAddress("b", "http://127.0.0.1:1/mcp", ENVIRON["BACKEND_TOKEN"]),
         "c": ServerAddress("c", "https://tools.example/mcp", None),
     }
-    assert values.server_redaction(config, "c").tool_results == "off"
-    assert values.server_redaction(config, "b").tool_results == "enforce"
+    assert server_redaction(config, "c").tool_results == "off"
+    assert server_redaction(config, "b").tool_results == "enforce"
 
 
 def test_caps_are_those_of_the_file() -> None:

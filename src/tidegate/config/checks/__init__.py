@@ -9,6 +9,7 @@ from tidegate.config.checks.folders import check_folders
 from tidegate.config.checks.names import check_names
 from tidegate.config.checks.prices import check_prices
 from tidegate.config.checks.reach import check_reach
+from tidegate.config.checks.redaction import check_redaction
 from tidegate.config.checks.secrets import check_secrets
 from tidegate.config.checks.shape import check_shape
 from tidegate.config.findings import Findings
@@ -22,6 +23,7 @@ def check(config: Config, findings: Findings) -> None:
     check_shape(config, findings)
     check_names(config, findings)
     check_reach(config, findings)
+    check_redaction(config, findings)
     check_secrets(config, findings)
     check_prices(config, findings)
     check_effect(config, findings)

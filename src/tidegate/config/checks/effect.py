@@ -12,9 +12,6 @@ from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.sections.redaction import Redaction
 
-LATER_DETECTORS = ("phone", "ip", "mac", "national_id")
-"""Detectors that are known by name and come with a later release."""
-
 _Places = Callable[[Config], Iterator[Path]]
 
 
@@ -92,6 +89,12 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
         yield ("mcp", "servers", name, "redaction"), server.redaction
 
 
+def _tenant_lists(config: Config) -> Iterator[Path]:
+    for path, section in redactions(config):
+        if any("{tenant}" in name for name in section.deny_list):
+            yield (*path, "deny_list")
+
+
 def _redaction_key(key: str) -> _Places:
     """Places at which the redaction key `key` has a value that asks for something."""
 
@@ -101,13 +104,6 @@ def _redaction_key(key: str) -> _Places:
                 yield (*path, key)
 
     return places
-
-
-def _later_detectors(config: Config) -> Iterator[Path]:
-    for path, section in redactions(config):
-        for name, detector in section.detectors.items():
-            if name in LATER_DETECTORS and detector.action != "off":
-                yield (*path, "detectors", name)
 
 
 TABLE = (
@@ -120,8 +116,6 @@ TABLE = (
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
     Idle(_rules_dir, "no file in it is read; only `mcp.rules` count", weakens=True),
     Idle(_redaction_key("vault"), "placeholders are not turned back"),
-    Idle(_redaction_key("deny_list"), "the values in these files are not masked", weakens=True),
-    Idle(_redaction_key("custom"), "these detectors find nothing", weakens=True),
-    Idle(_later_detectors, "nothing of this kind is found", weakens=True),
+    Idle(_tenant_lists, "lists of single tenants ({tenant}) are not used", weakens=True),
     Idle(_redaction_key("classifier"), "names and addresses are not masked", weakens=True),
 )

@@ -7,16 +7,13 @@ patterns of two rules mean together (reach).
 
 from collections.abc import Iterable, Iterator, Sequence
 
-from tidegate.config.checks.effect import LATER_DETECTORS, redactions
 from tidegate.config.findings import Findings, join
 from tidegate.config.globs import matches
 from tidegate.config.models import Config
 from tidegate.config.places import Path, quoted
 from tidegate.config.sections.mcp import Allow, Deny
-from tidegate.config.sections.redaction import Redaction
 from tidegate.config.wording import nearest
 from tidegate.mcp.predicates import BrokenCondition, compile_condition
-from tidegate.redaction import FAMILIES
 
 
 def check_names(config: Config, findings: Findings) -> None:
@@ -29,8 +26,6 @@ def check_names(config: Config, findings: Findings) -> None:
     for provider in config.prices:
         _known(findings, ("prices", provider), provider, config.providers, "providers")
     _rules(config, findings)
-    for path, section in redactions(config):
-        _detectors(section, path, findings)
     _callers(config, findings)
 
 
@@ -130,31 +125,6 @@ def _bodies(config: Config) -> Iterator[tuple[Path, Allow]]:
             yield ("mcp", "rules", index, "allow"), rule.allow
         if rule.deny is not None:
             yield ("mcp", "rules", index, "deny"), rule.deny
-
-
-def _detectors(section: Redaction, path: Path, findings: Findings) -> None:
-    for name, detector in section.detectors.items():
-        place: Path = (*path, "detectors", name)
-        if name not in FAMILIES and name not in LATER_DETECTORS:
-            close = nearest(name, (*FAMILIES, *LATER_DETECTORS))
-            right = f"did you mean {quoted(close)}?" if close else f"there are {join(FAMILIES)}"
-            findings.error(place, f"{quoted(name)} is not a detector", right, at_key=True)
-        elif detector.regions and name not in LATER_DETECTORS:
-            wrong = f"the detector {quoted(name)} is the same everywhere"
-            findings.error((*place, "regions"), wrong, "remove this line", at_key=True)
-    seen: set[str] = set()
-    for index, custom in enumerate(section.custom):
-        if custom.kind in seen:
-            wrong = f"the kind {quoted(custom.kind)} is taken"
-            findings.error((*path, "custom", index, "kind"), wrong, "rename one of the two")
-        seen.add(custom.kind)
-    for index, value in enumerate(section.allow):
-        if not value.strip("*?"):
-            findings.error(
-                (*path, "allow", index),
-                f"{quoted(value)} would let everything pass" if value else "this value is empty",
-                "write the values that stay, or switch a mode off, such as `response: off`",
-            )
 
 
 def _condition(findings: Findings, path: Path, text: str) -> None:

@@ -11,7 +11,6 @@ from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.sections.identity import UNITS, Limit
 from tidegate.config.sections.mcp import Allow, Deny, McpServer, Rule
-from tidegate.config.sections.redaction import Custom, Redaction
 from tidegate.config.sections.routing import Route
 from tidegate.config.shapes import Section, split_url
 
@@ -26,7 +25,6 @@ def check_shape(config: Config, findings: Findings) -> None:
         _one_of(findings, path, given, ("key", "sha256"), "key: ${env:NAME}")
     for index, limit in enumerate(config.limits):
         _limit(limit, ("limits", index), findings)
-    _redaction(config.redaction, ("redaction",), findings)
     for index, route in enumerate(config.routes):
         _route(route, ("routes", index), findings)
     for name, server in config.mcp.servers.items():
@@ -114,33 +112,6 @@ def _limit(limit: Limit, path: Path, findings: Findings) -> None:
         )
 
 
-def _redaction(section: Redaction, path: Path, findings: Findings) -> None:
-    for index, custom in enumerate(section.custom):
-        _custom(custom, (*path, "custom", index), findings)
-
-
-def _custom(custom: Custom, path: Path, findings: Findings) -> None:
-    parts = ("prefix", "body", "min", "max")
-    given = [part for part in parts if getattr(custom, part) is not None]
-    if findings.touched(path):
-        return
-    if custom.regex is not None and given:
-        findings.error(
-            (*path, given[0]),
-            f"`regex` and `{given[0]}` exclude each other",
-            "keep `regex`, or prefix, body, min and max",
-            at_key=True,
-        )
-    elif custom.regex is None and len(given) < 3:
-        findings.error(
-            path,
-            "neither a pattern nor a regex",
-            'add `body: "[0-9]"`, `min: 6` and `max: 8` (and a `prefix`), or `regex`',
-        )
-    elif custom.min is not None and custom.max is not None and custom.min > custom.max:
-        findings.error((*path, "max"), f"smaller than `min: {custom.min}`", "swap the two")
-
-
 def _route(route: Route, path: Path, findings: Findings) -> None:
     breaker, cooling = route.breaker, route.cooling
     if breaker.open_s > breaker.max_open_s:
@@ -164,7 +135,6 @@ def _route(route: Route, path: Path, findings: Findings) -> None:
             f"longer than `total_s: {deadlines.total_s:g}`, which ends the request first",
             "raise `total_s` or lower `first_token_s`",
         )
-    _redaction(route.redaction, (*path, "redaction"), findings)
     if "tool_results" in route.redaction.model_fields_set:
         findings.warn(
             (*path, "redaction", "tool_results"),
@@ -203,7 +173,6 @@ def _mcp_server(server: McpServer, path: Path, workers: int, findings: Findings)
                 findings.error(
                     (*path, name), f"`{name}` belongs to a command", "remove it", at_key=True
                 )
-    _redaction(server.redaction, (*path, "redaction"), findings)
     for name in ("request", "response", "logprobs", "tail_comment"):
         if name in server.redaction.model_fields_set:
             findings.warn(

@@ -7,46 +7,61 @@ from typing import Literal
 
 from pydantic import Field
 
-from tidegate.config.shapes import HttpUrl, Seconds, Section, Word
+from tidegate.config.shapes import DenyListPath, HttpUrl, Seconds, Section
 
 Mode = Literal["off", "detect", "enforce"]
+Action = Literal["mask", "partial", "hash", "block", "report", "off"]
 
 
 class Detector(Section):
     """How one built-in detector behaves."""
 
-    action: Literal["mask", "block", "off"] = Field(
+    action: Action = Field(
         default="mask",
-        description="Replace what is found, refuse the whole request, or do not look.",
+        description="mask: a placeholder; partial: with the last four characters; hash: with a"
+        " keyed digest; block: the request is refused; report: counted only; off: not looked for.",
     )
     regions: tuple[str, ...] = Field(
-        default=(), description="Countries, for detectors that know them."
+        default=(),
+        description="Countries (ISO 3166, such as US) that `phone` and `national_id` know; all.",
     )
 
 
 class Custom(Section):
     """A detector of the operator's own: prefix and body, or a regex of finite width."""
 
-    kind: Word = Field(
-        description="Word of the placeholder.",
+    kind: str = Field(
+        description="Word of the placeholder; in lower case the label in counts.",
         examples=["EMPLOYEE_ID"],
     )
-    action: Literal["mask", "block", "off"] = Field(default="mask", description="As for detectors.")
+    action: Action = Field(default="mask", description="As for detectors.")
     prefix: str | None = Field(
-        default=None, min_length=1, max_length=64, description="Literal beginning."
+        default=None, min_length=1, max_length=64, description="Literal beginning of a value."
     )
     body: str | None = Field(
-        default=None, min_length=3, max_length=128, description="Character class, such as [0-9]."
+        default=None,
+        min_length=1,
+        max_length=128,
+        description="Class of the characters behind the prefix, such as [0-9].",
     )
     min: int | None = Field(
-        default=None, ge=1, le=1024, description="Fewest characters of the body."
+        default=None, ge=1, le=1024, description="Fewest characters of the body; 1."
     )
-    max: int | None = Field(default=None, ge=1, le=1024, description="Most characters of the body.")
+    max: int | None = Field(
+        default=None,
+        ge=1,
+        le=1024,
+        description="Most characters of the body; a longer run is no value. Without it, any.",
+    )
     validator: str | None = Field(
-        default=None, alias="validate", description="Named check of a candidate, such as luhn."
+        default=None, alias="validate", description="Check by name, such as luhn."
     )
     regex: str | None = Field(
-        default=None, min_length=1, max_length=1024, description="Instead of prefix and body."
+        default=None,
+        min_length=1,
+        max_length=1024,
+        description="Instead of prefix and body: of finite width, without look-around,"
+        " back-references and repeats inside repeats.",
     )
 
 
@@ -83,11 +98,12 @@ class Redaction(Section):
     allow: tuple[str, ...] = Field(
         default=(), description="Literals and globs that are never masked."
     )
-    deny_list: tuple[str, ...] = Field(
-        default=(), description="Files of literal values, one a line."
+    deny_list: tuple[DenyListPath, ...] = Field(
+        default=(),
+        description="Files of literal values, one a line; {tenant} stands for the tenant's name.",
     )
     detectors: dict[str, Detector] = Field(
-        default_factory=dict, description="Built-in detectors by name."
+        default_factory=dict, description="Built-in detectors by name, and `deny_list`."
     )
     custom: tuple[Custom, ...] = Field(default=(), description="Detectors of your own.")
     classifier: Classifier | None = Field(

@@ -1,0 +1,162 @@
+"""Which values must never be shown, for everybody and for each tenant?
+
+Lives here: reading the files that `redaction.deny_list` names, with bounds. Does not live here:
+how a literal is found (redaction.denylist), what the findings look like (checks.redaction).
+
+A file is UTF-8, one literal a line. Blank lines and lines that begin with `#` do not count; a
+literal that begins with `#` is written `\\#`. In the last part of a path `{tenant}` stands for
+the name of a tenant, in which every character but letters, digits and `_ . @ + -` is written as
+in a URL (`%2F` for a slash). Tenants are found by listing the directory: no path is ever made of
+the name of a tenant.
+"""
+
+import os
+import re
+import stat
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path as FilePath
+from urllib.parse import quote, unquote
+
+from tidegate.config.places import quoted
+from tidegate.config.shapes import is_who
+from tidegate.redaction.denylist import MOST_LITERALS, UnusableLiteral, tokens
+
+MARK = "{tenant}"
+MOST_FILE_BYTES = 16_777_216
+MOST_FILES = 10_000
+_SAFE = "_.@+-"
+_MOST_FAULTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """What is wrong with a file, and what would be right; never a word of what stands in it."""
+
+    wrong: str
+    right: str
+    grave: bool = True
+
+
+@dataclass(slots=True)
+class DenyFiles:
+    """The literals of one entry of `deny_list`: those of everybody, or those of each tenant."""
+
+    everybody: tuple[str, ...] = ()
+    tenants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    files: tuple[FilePath, ...] = ()
+    faults: tuple[Fault, ...] = ()
+
+
+def read_deny_files(pattern: str, folder: FilePath) -> DenyFiles:
+    """What `pattern` stands for; a relative one begins at `folder`.
+
+    Reads every file anew: some 10 ms for each 10,000 literals.
+    """
+    faults: list[Fault] = []
+    path = folder / pattern
+    if MARK not in pattern:
+        found = tuple(_literals(path, pattern, faults))
+        return DenyFiles(found, {}, (path,), tuple(faults))
+    tenants = {}
+    files = dict(_of_tenants(path, str(FilePath(pattern).parent), faults))
+    for tenant, file in files.items():
+        if len(faults) < _MOST_FAULTS:
+            name = str(FilePath(pattern).parent / file.name)
+            tenants[tenant] = tuple(_literals(file, name, faults))
+    return DenyFiles((), tenants, tuple(files.values()), tuple(faults))
+
+
+def file_of(pattern: str, tenant: str) -> str:
+    """The file in which the literals of `tenant` would stand, for a message."""
+    return pattern.replace(MARK, quote(tenant, safe=_SAFE))
+
+
+def _of_tenants(
+    path: FilePath, written: str, faults: list[Fault]
+) -> Iterator[tuple[str, FilePath]]:
+    before, _, after = path.name.partition(MARK)
+    try:
+        names = sorted(entry.name for entry in os.scandir(path.parent))
+    except OSError as error:
+        shown = quoted(written, limit=200, mark="")
+        faults.append(
+            Fault(
+                f"the directory {shown} cannot be read ({error.strerror})",
+                "create it; a relative path begins at the folder of this file",
+            )
+        )
+        return
+    matching = re.compile(f"{re.escape(before)}(.+){re.escape(after)}")
+    found = [match for name in names if (match := matching.fullmatch(name))]
+    if len(found) > MOST_FILES:
+        faults.append(Fault(f"more than {MOST_FILES} files", "move those of former tenants away"))
+        return
+    if not found:
+        faults.append(Fault("no file has such a name", "create one, or remove this", grave=False))
+    for match in found:
+        tenant = unquote(match[1])
+        if is_who(tenant) and quote(tenant, safe=_SAFE) == match[1]:
+            yield tenant, path.parent / match[0]
+        elif not match[1].startswith("."):
+            shown = quoted(match[0], limit=80, mark="")
+            faults.append(Fault(f"no tenant can have the file {shown}", "rename it", grave=False))
+
+
+def _literals(path: FilePath, written: str, faults: list[Fault]) -> Iterator[str]:
+    """The literals of one file; the first mistakes in it go to `faults`."""
+    shown = quoted(written, limit=200, mark="")
+    text = _text(path, shown, faults)
+    count = wrong = 0
+    for number, line in enumerate(text.split("\n"), 1):
+        literal = line.strip()
+        if not literal or literal.startswith("#"):
+            continue
+        count += 1
+        if count > MOST_LITERALS:
+            right = "split it into several files"
+            faults.append(Fault(f"{shown} has more than {MOST_LITERALS} literals", right))
+            return
+        literal = literal.removeprefix("\\") if literal.startswith("\\#") else literal
+        try:
+            tokens(literal)
+        except UnusableLiteral as error:
+            wrong += 1
+            if wrong <= _MOST_FAULTS:
+                faults.append(Fault(f"{shown}, line {number}: {error.wrong}", error.right))
+        else:
+            yield literal
+
+
+def _text(path: FilePath, shown: str, faults: list[Fault]) -> str:
+    right = "make it a text file that the user who runs tidegate may read"
+    try:
+        # Before it is opened: to open a pipe would wait for its writer.
+        if not stat.S_ISREG(path.stat().st_mode):
+            faults.append(Fault(f"{shown} is not a file", right))
+            return ""
+        with path.open("rb") as file:
+            data = file.read(MOST_FILE_BYTES + 1)
+    except FileNotFoundError:
+        right = "create it; a relative path begins at the folder of this file"
+        faults.append(Fault(f"the file {shown} does not exist", right))
+        return ""
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        faults.append(Fault(f"the file {shown} cannot be read ({reason})", right))
+        return ""
+    if len(data) > MOST_FILE_BYTES:
+        right = "split it into several files"
+        faults.append(Fault(f"the file {shown} has more than {MOST_FILE_BYTES} bytes", right))
+        return ""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        faults.append(
+            Fault(f"the file {shown}, line {line}, is not UTF-8 text", "save it as UTF-8")
+        )
+        return ""
+
+
+__all__ = ["MARK", "DenyFiles", "Fault", "file_of", "read_deny_files"]
