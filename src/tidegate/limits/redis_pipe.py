@@ -28,8 +28,9 @@ MAX_QUEUED = 10_000
 
 _OWED_AT_ONCE = 512
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
-_LINE_LASTS_S = 1.0
-"""A connection that is lost sooner and has answered nothing is not dialed again at once."""
+_LINE_LASTS_S, _MOST_POOR_LINES = 1.0, 2
+"""A connection is poor that is lost so soon and has answered nothing. After some of them in a row
+the next one is not dialed at once."""
 
 _GRACE_S = 0.01
 """A loop that was held up itself finds answers waiting: it must read them before it judges."""
@@ -80,6 +81,7 @@ class Pipe:
         self._loading: Job | None = None
         self._is_flushing = False
         self._has_served = False
+        self._poor_lines = 0
         self._watch: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[None] | None = None
         self._accepts = True
@@ -146,8 +148,10 @@ class Pipe:
                 pause_s = _FIRST_PAUSE_S
                 await self._converse(line)
             except LineLost as lost:
-                is_poor = not self._has_served and self._loop.time() - began_s < _LINE_LASTS_S
-                if self.is_away or line is None or is_poor:
+                if self._has_served or self._loop.time() - began_s > _LINE_LASTS_S:
+                    self._poor_lines = 0
+                self._poor_lines += 1
+                if self.is_away or line is None or self._poor_lines > _MOST_POOR_LINES:
                     self._go_away(lost.kind)
             finally:
                 if line is not None:
