@@ -25,6 +25,7 @@ from typing import Generic, TypeVar, cast
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits.books import Rows
+from tidegate.limits.books_file import BooksFile, FileReplaced
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.limits.storetime import StoreTime
 
@@ -105,6 +106,7 @@ class GroupCommit:
 
     def __init__(self, path: Path, clock: Clock) -> None:
         self._path = path
+        self._file = BooksFile(path)
         self._clock = clock
         self._time = StoreTime(clock.now_s(), clock.monotonic_s())
         self._queue: queue.SimpleQueue[Job[object] | None] = queue.SimpleQueue()
@@ -224,6 +226,10 @@ class GroupCommit:
         except _GaveUp:
             self._note_trouble("SQLITE_BUSY")
             self._keep_owed(batch, "locked by another process")
+        except FileReplaced as error:
+            # The connection stays: if the file comes back, it is still the one we know.
+            self._note_trouble(type(error).__name__)
+            self._keep_owed(batch, "the file of the ledger was removed or replaced")
         except (sqlite3.Error, OSError) as error:
             # The text of the error may hold the path: its kind is enough.
             self._note_trouble(type(error).__name__)
@@ -265,6 +271,7 @@ class GroupCommit:
             fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
     def _transaction(self, batch: Sequence[Job[object]]) -> list[tuple[Job[object], object]]:
+        self._file.check()
         db, rows = self._connect(batch)
         self._sync(db, full=any(job.is_money for job in batch))
         self._begin(db, batch)
@@ -284,7 +291,7 @@ class GroupCommit:
 
     def _connect(self, batch: Sequence[Job[object]]) -> tuple[sqlite3.Connection, SQLiteRows]:
         if self._db is None or self._rows is None:
-            _create(self._path)
+            self._file.make()
             db = sqlite3.connect(
                 self._path, isolation_level=None, timeout=_BUSY_MS / 1000, cached_statements=64
             )
@@ -294,6 +301,7 @@ class GroupCommit:
             self._begin(db, batch)
             rows.create()
             db.execute("COMMIT")
+            self._file.opened()
             self._rows = rows
         return self._db, self._rows
 
@@ -302,6 +310,7 @@ class GroupCommit:
         db, self._db, self._rows = self._db, None, None
         if db is not None:
             db.close()
+            self._file.closed()
 
     def _begin(self, db: sqlite3.Connection, batch: Sequence[Job[object]]) -> None:
         # IMMEDIATE: a transaction that reads first and then wants to write is refused at once
@@ -330,15 +339,6 @@ class GroupCommit:
         if bool(before) != bool(self._clock_ahead_s):
             ahead_s = self._time.wall_is_ahead_s(wall_s, monotonic_s)
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
-
-
-def _create(path: Path) -> None:
-    """Make the file if it is missing: nobody else on the machine needs to read who used what."""
-    try:
-        # EXCL: a file that is there is not even opened, since closing it would drop its locks.
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC, 0o600))
-    except FileExistsError:
-        return
 
 
 def _nothing(rows: Rows, now_us: int) -> None:

@@ -1,0 +1,77 @@
+"""Is this still the file that the books were opened in?
+
+Lives here: making the file, and noticing that somebody removed or replaced it under a running
+process, which would go on in a file without a name while others begin new books. Does not live
+here: what follows from it (group_commit), the tables (sqlite_rows).
+"""
+
+import os
+from pathlib import Path
+
+_Mark = tuple[int, int]
+
+
+class FileReplaced(OSError):
+    """Where the books lay there is no file, or another one."""
+
+
+class BooksFile:
+    """The database `path` and the log beside it, as one process found them.
+
+    The first file is the one until the process ends: new books would hand every tenant a fresh
+    quota, so taking them up is a decision for a restart. A file that was moved away and comes
+    back is the same file.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self._path = path
+        self._log = path.with_name(path.name + "-wal")
+        self._mark: _Mark | None = None
+        self._log_mark: _Mark | None = None
+
+    def make(self) -> None:
+        """Make the file if there never was one; raises OSError, FileReplaced among them.
+
+        Nobody else on the machine needs to read who used what, so only we may.
+        """
+        if self._mark is not None:
+            self._same(self._path, self._mark)
+            return
+        try:
+            # EXCL: a file that is there is not even opened, as closing it would drop its locks.
+            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
+            os.close(os.open(self._path, flags, 0o600))
+        except FileExistsError:
+            return
+
+    def opened(self) -> None:
+        """A first transaction has been committed: this is the file. Raises OSError."""
+        self._mark = _mark(self._path)
+        self._log_mark = _mark(self._log)
+
+    def closed(self) -> None:
+        """The log may go and come back with the next connection."""
+        self._log_mark = None
+
+    def check(self) -> None:
+        """Raises FileReplaced unless both are where they were. Costs two looks at the folder."""
+        if self._log_mark is not None and self._mark is not None:
+            self._same(self._path, self._mark)
+            self._same(self._log, self._log_mark)
+
+    @staticmethod
+    def _same(path: Path, mark: _Mark) -> None:
+        try:
+            found = _mark(path)
+        except FileNotFoundError:
+            raise FileReplaced from None
+        if found != mark:
+            raise FileReplaced
+
+
+def _mark(path: Path) -> _Mark:
+    seen = path.stat()
+    return (seen.st_dev, seen.st_ino)
+
+
+__all__ = ["BooksFile", "FileReplaced"]
