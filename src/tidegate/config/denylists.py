@@ -20,13 +20,23 @@ from urllib.parse import quote, unquote
 
 from tidegate.config.places import quoted
 from tidegate.config.shapes import is_who
-from tidegate.redaction.denylist import MOST_LITERALS, UnusableLiteral, tokens
+from tidegate.redaction.denylist import UnusableLiteral, tokens
 
 MARK = "{tenant}"
-MOST_FILE_BYTES = 16_777_216
-MOST_FILES = 10_000
 _SAFE = "_.@+-"
 _MOST_FAULTS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How much is read before it is a mistake."""
+
+    file_bytes: int = 16_777_216
+    literals: int = 100_000
+    files: int = 10_000
+
+
+_BOUNDS = Bounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,22 +58,24 @@ class DenyFiles:
     faults: tuple[Fault, ...] = ()
 
 
-def read_deny_files(pattern: str, folder: FilePath) -> DenyFiles:
+def read_deny_files(pattern: str, folder: FilePath, bounds: Bounds = _BOUNDS) -> DenyFiles:
     """What `pattern` stands for; a relative one begins at `folder`.
 
-    Reads every file anew: some 10 ms for each 10,000 literals.
+    Reads every file anew: some 10 ms for each 10,000 literals. `bounds.literals` and
+    `bounds.file_bytes` are for each file.
     """
-    faults: list[Fault] = []
+    reader = _Reader(bounds)
+    faults = reader.faults
     path = folder / pattern
     if MARK not in pattern:
-        found = tuple(_literals(path, pattern, faults))
+        found = tuple(reader.literals(path, pattern))
         return DenyFiles(found, {}, (path,), tuple(faults))
     tenants = {}
-    files = dict(_of_tenants(path, str(FilePath(pattern).parent), faults))
+    files = dict(reader.of_tenants(path, str(FilePath(pattern).parent)))
     for tenant, file in files.items():
         if len(faults) < _MOST_FAULTS:
             name = str(FilePath(pattern).parent / file.name)
-            tenants[tenant] = tuple(_literals(file, name, faults))
+            tenants[tenant] = tuple(reader.literals(file, name))
     return DenyFiles((), tenants, tuple(files.values()), tuple(faults))
 
 
@@ -72,91 +84,94 @@ def file_of(pattern: str, tenant: str) -> str:
     return pattern.replace(MARK, quote(tenant, safe=_SAFE))
 
 
-def _of_tenants(
-    path: FilePath, written: str, faults: list[Fault]
-) -> Iterator[tuple[str, FilePath]]:
-    before, _, after = path.name.partition(MARK)
-    try:
-        names = sorted(entry.name for entry in os.scandir(path.parent))
-    except OSError as error:
-        shown = quoted(written, limit=200, mark="")
-        faults.append(
-            Fault(
+class _Reader:
+    def __init__(self, bounds: Bounds) -> None:
+        self.faults: list[Fault] = []
+        self._bounds = bounds
+
+    def of_tenants(self, path: FilePath, written: str) -> Iterator[tuple[str, FilePath]]:
+        """Every tenant with a file of its own."""
+        before, _, after = path.name.partition(MARK)
+        try:
+            names = sorted(entry.name for entry in os.scandir(path.parent))
+        except OSError as error:
+            shown = quoted(written, limit=200, mark="")
+            self._fault(
                 f"the directory {shown} cannot be read ({error.strerror})",
                 "create it; a relative path begins at the folder of this file",
             )
-        )
-        return
-    matching = re.compile(f"{re.escape(before)}(.+){re.escape(after)}")
-    found = [match for name in names if (match := matching.fullmatch(name))]
-    if len(found) > MOST_FILES:
-        faults.append(Fault(f"more than {MOST_FILES} files", "move those of former tenants away"))
-        return
-    if not found:
-        faults.append(Fault("no file has such a name", "create one, or remove this", grave=False))
-    for match in found:
-        tenant = unquote(match[1])
-        if is_who(tenant) and quote(tenant, safe=_SAFE) == match[1]:
-            yield tenant, path.parent / match[0]
-        elif not match[1].startswith("."):
-            shown = quoted(match[0], limit=80, mark="")
-            faults.append(Fault(f"no tenant can have the file {shown}", "rename it", grave=False))
-
-
-def _literals(path: FilePath, written: str, faults: list[Fault]) -> Iterator[str]:
-    """The literals of one file; the first mistakes in it go to `faults`."""
-    shown = quoted(written, limit=200, mark="")
-    text = _text(path, shown, faults)
-    count = wrong = 0
-    for number, line in enumerate(text.split("\n"), 1):
-        literal = line.strip()
-        if not literal or literal.startswith("#"):
-            continue
-        count += 1
-        if count > MOST_LITERALS:
-            right = "split it into several files"
-            faults.append(Fault(f"{shown} has more than {MOST_LITERALS} literals", right))
             return
-        literal = literal.removeprefix("\\") if literal.startswith("\\#") else literal
+        matching = re.compile(f"{re.escape(before)}(.+){re.escape(after)}")
+        found = [match for name in names if (match := matching.fullmatch(name))]
+        if len(found) > self._bounds.files:
+            self._fault(
+                f"more than {self._bounds.files} files", "move those of former tenants away"
+            )
+            return
+        if not found:
+            self._fault("no file has such a name", "create one, or remove this", grave=False)
+        for match in found:
+            tenant = unquote(match[1])
+            if is_who(tenant) and quote(tenant, safe=_SAFE) == match[1]:
+                yield tenant, path.parent / match[0]
+            elif not match[1].startswith("."):
+                shown = quoted(match[0], limit=80, mark="")
+                self._fault(f"no tenant can have the file {shown}", "rename it", grave=False)
+
+    def literals(self, path: FilePath, written: str) -> Iterator[str]:
+        """The literals of one file, of which only the first mistakes are reported."""
+        shown = quoted(written, limit=200, mark="")
+        text = self._text(path, shown)
+        count = wrong = 0
+        for number, line in enumerate(text.split("\n"), 1):
+            literal = line.strip()
+            if not literal or literal.startswith("#"):
+                continue
+            count += 1
+            if count > self._bounds.literals:
+                right = "split it into several files"
+                self._fault(f"{shown} has more than {self._bounds.literals} literals", right)
+                return
+            literal = literal.removeprefix("\\") if literal.startswith("\\#") else literal
+            try:
+                tokens(literal)
+            except UnusableLiteral as error:
+                wrong += 1
+                if wrong <= _MOST_FAULTS:
+                    self._fault(f"{shown}, line {number}: {error.wrong}", error.right)
+            else:
+                yield literal
+
+    def _text(self, path: FilePath, shown: str) -> str:
+        right = "make it a text file that the user who runs tidegate may read"
         try:
-            tokens(literal)
-        except UnusableLiteral as error:
-            wrong += 1
-            if wrong <= _MOST_FAULTS:
-                faults.append(Fault(f"{shown}, line {number}: {error.wrong}", error.right))
-        else:
-            yield literal
-
-
-def _text(path: FilePath, shown: str, faults: list[Fault]) -> str:
-    right = "make it a text file that the user who runs tidegate may read"
-    try:
-        # Before it is opened: to open a pipe would wait for its writer.
-        if not stat.S_ISREG(path.stat().st_mode):
-            faults.append(Fault(f"{shown} is not a file", right))
+            # Before it is opened: to open a pipe would wait for its writer.
+            if not stat.S_ISREG(path.stat().st_mode):
+                self._fault(f"{shown} is not a file", right)
+                return ""
+            with path.open("rb") as file:
+                data = file.read(self._bounds.file_bytes + 1)
+        except FileNotFoundError:
+            right = "create it; a relative path begins at the folder of this file"
+            self._fault(f"the file {shown} does not exist", right)
             return ""
-        with path.open("rb") as file:
-            data = file.read(MOST_FILE_BYTES + 1)
-    except FileNotFoundError:
-        right = "create it; a relative path begins at the folder of this file"
-        faults.append(Fault(f"the file {shown} does not exist", right))
-        return ""
-    except (OSError, ValueError) as error:
-        reason = error.strerror if isinstance(error, OSError) else "not a path"
-        faults.append(Fault(f"the file {shown} cannot be read ({reason})", right))
-        return ""
-    if len(data) > MOST_FILE_BYTES:
-        right = "split it into several files"
-        faults.append(Fault(f"the file {shown} has more than {MOST_FILE_BYTES} bytes", right))
-        return ""
-    try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        faults.append(
-            Fault(f"the file {shown}, line {line}, is not UTF-8 text", "save it as UTF-8")
-        )
-        return ""
+        except (OSError, ValueError) as error:
+            reason = error.strerror if isinstance(error, OSError) else "not a path"
+            self._fault(f"the file {shown} cannot be read ({reason})", right)
+            return ""
+        if len(data) > self._bounds.file_bytes:
+            right = "split it into several files"
+            self._fault(f"the file {shown} has more than {self._bounds.file_bytes} bytes", right)
+            return ""
+        try:
+            return data.decode("utf-8-sig")
+        except UnicodeDecodeError as error:
+            line = data.count(b"\n", 0, error.start) + 1
+            self._fault(f"the file {shown}, line {line}, is not UTF-8 text", "save it as UTF-8")
+            return ""
+
+    def _fault(self, wrong: str, right: str, *, grave: bool = True) -> None:
+        self.faults.append(Fault(wrong, right, grave))
 
 
-__all__ = ["MARK", "DenyFiles", "Fault", "file_of", "read_deny_files"]
+__all__ = ["MARK", "Bounds", "DenyFiles", "Fault", "file_of", "read_deny_files"]

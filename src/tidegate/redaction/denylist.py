@@ -32,7 +32,6 @@ RANK: Final = 26
 
 MOST_CHARS: Final = 256
 LEAST_CHARS: Final = 2
-MOST_LITERALS: Final = 100_000
 
 # Scripts that write words without spaces between them, and one whose particles touch the word.
 _UNSPACED: Final = (
@@ -202,7 +201,6 @@ def _hit(start: int, end: int) -> Hit:
 __all__ = [
     "DENIED",
     "MOST_CHARS",
-    "MOST_LITERALS",
     "DenyList",
     "Literals",
     "UnusableLiteral",
