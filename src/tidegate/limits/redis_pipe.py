@@ -77,6 +77,7 @@ class Pipe:
         self._waiting: deque[Job] = deque()
         self._unanswered: deque[Job] = deque()
         self._owed: deque[bytes] = deque(maxlen=MAX_QUEUED)
+        self._first: Line | None = None
         self._line: Line | None = None
         self._loading: Job | None = None
         self._is_flushing = False
@@ -89,6 +90,7 @@ class Pipe:
 
     def start(self, line: Line) -> None:
         """Serve on `line`, then on the connections that `dial` makes."""
+        self._first = line
         self._task = self._loop.create_task(self._run(line))
 
     def submit(self, job: Job) -> None:
@@ -132,6 +134,9 @@ class Pipe:
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait((self._task,))
+        if self._first is not None:
+            # A task that is cancelled before its first step cleans nothing up.
+            self._first.abort()
         if self._watch is not None:
             self._watch.cancel()
         self._give_up("closed")
