@@ -11,9 +11,10 @@ escape; `open_end` says where to cut.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
 from functools import cache
 from html.entities import html5
+
+from tidegate.redaction.places import Unit
 
 _SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2043, 0x2212, 0xFE58, 0xFE63)
@@ -62,14 +63,8 @@ _OPEN = re.compile(
 OPEN_MAX = 40
 """An escape that has not ended has fewer characters."""
 
-_Search = Callable[[str], re.Match[str] | None]
-Places = tuple[list[int], list[int]]
-"""Starts and ends in the original of the characters of a folded view."""
-
-has_escapes: _Search = re.compile(r"[%&\\]").search
-"""Whether there is a character that an escape begins with."""
-
-_ASTRAL = re.compile("[\U00010000-\U0010ffff]").search
+_ASTRAL = 0x10000
+_BEYOND_BASIC = re.compile("[\U00010000-\U0010ffff]").search
 
 
 @cache
@@ -113,7 +108,7 @@ def _name_starts() -> frozenset[str]:
 def _escape() -> re.Pattern[str]:
     names = "|".join(_named())
     return re.compile(
-        r"[%&\\](?:"
+        r"[%&\\\0](?:"  # three runs of characters, so that `re` makes a bit map of them
         r"(?<=%)(?:25){0,4}(?P<percent>[2-7][0-9A-Fa-f])"
         r"|(?<=&)(?:amp;){0,4}(?:#(?:0{0,8}(?P<decimal>[1-9][0-9]{0,6})"
         rf"|[xX]0{{0,8}}(?P<hex>[1-9A-Fa-f][0-9A-Fa-f]{{0,5}}))|(?P<name>{names}));"
@@ -122,69 +117,75 @@ def _escape() -> re.Pattern[str]:
 
 
 @cache
-def _searches() -> tuple[_Search, _Search]:
-    """Searches for what folds, and for what folds to more or less than one character.
+def _searches() -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """What folds, and what folds to more or less than one character.
 
     A set of the basic plane is one bit map, so it is fast; the rest is rare enough.
     """
     table = fold_table()
-    folding = "".join(re.escape(chr(code)) for code in table if code < 0x10000)
+    folding = "".join(re.escape(chr(code)) for code in table if code < _ASTRAL)
     sizing = "".join(re.escape(chr(code)) for code, plain in table.items() if len(plain or "") != 1)
-    return re.compile(f"[{folding}]").search, re.compile(f"[{sizing}]").search
+    return re.compile(f"[{folding}]"), re.compile(f"[{sizing}]")
+
+
+@cache
+def _sizing() -> re.Pattern[str]:
+    return re.compile(f"{_escape().pattern}|{_searches()[1].pattern}")
+
+
+def has_escapes(text: str) -> bool:
+    """There is a character that an escape begins with."""
+    return "%" in text or "&" in text or "\\" in text
 
 
 def is_plain(text: str) -> bool:
     """Nothing in `text` folds, and no escape begins in it."""
-    return has_escapes(text) is None and (text.isascii() or not _folds(text))
+    return not has_escapes(text) and (text.isascii() or not _folds(text))
 
 
 def _folds(text: str) -> bool:
-    return _searches()[0](text) is not None or _ASTRAL(text) is not None
+    return _searches()[0].search(text) is not None or _BEYOND_BASIC(text) is not None
 
 
 def fold(text: str) -> str:
     """The detector's view of `text`; the same object when nothing in it folds."""
-    if has_escapes(text) is not None:
+    if has_escapes(text):
         text = _escape().sub(_decoded, text)
     return text.translate(fold_table()) if not text.isascii() and _folds(text) else text
 
 
-def fold_with_places(text: str) -> tuple[str, Places | None]:
-    """`fold(text)`, and where in `text` the original of each of its characters starts and ends.
-
-    None if every character stands for the one in its own place.
-    """
-    if _searches()[1](text) is None and _escape().search(text) is None:
-        return fold(text), None
-    table = fold_table()
+def resized(text: str) -> tuple[str, list[Unit]]:
+    """`fold(text)`, and the stretches of it that are longer or shorter than their originals."""
+    if text.isascii():
+        if not has_escapes(text):
+            return text, []
+        found = _escape().finditer(text)
+    elif has_escapes(text):
+        found = _sizing().finditer(text)
+    else:
+        found = _searches()[1].finditer(text)
     out: list[str] = []
-    starts: list[int] = []
-    ends: list[int] = []
-    for start, end, char in _units(text):
-        plain = table.get(ord(char), char)
-        if plain:
-            out.append(plain)
-            starts += [start] * len(plain)
-            ends += [end] * len(plain)
-    return "".join(out), (starts, ends)
-
-
-def _units(text: str) -> Iterator[tuple[int, int, str]]:
-    """The characters of `text` with start and end, each escape as the one that it stands for."""
-    place = 0
-    for found in _escape().finditer(text):
-        decoded = _decoded(found)
-        if len(decoded) > 1:
+    units: list[Unit] = []
+    table, place, at = fold_table(), 0, 0
+    for each in found:
+        start, end = each.span()
+        plain = _decoded(each).translate(table)
+        if len(plain) == end - start:
             continue
-        yield from ((i, i + 1, text[i]) for i in range(place, found.start()))
-        yield found.start(), found.end(), decoded
-        place = found.end()
-    yield from ((i, i + 1, text[i]) for i in range(place, len(text)))
+        between = text[place:start]
+        at += len(between)
+        out += [between.translate(table), plain]
+        units.append(Unit(at, start, len(plain), end - start))
+        at, place = at + len(plain), end
+    out.append(text[place:].translate(table))
+    return "".join(out), units
 
 
 def _decoded(found: re.Match[str]) -> str:
     """The character that an escape stands for, or the escape itself if it is none."""
-    kind = found.lastgroup or ""
+    kind = found.lastgroup
+    if kind is None:
+        return found[0]
     value = found[kind]
     if kind == "name":
         return _named()[value]

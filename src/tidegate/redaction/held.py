@@ -4,16 +4,9 @@ Lives here: the folded buffer (some context that already left, then the held tex
 held text where it differs, and the translation of indices. Does not live here: any decision.
 """
 
-from bisect import bisect_left
-
-from tidegate.redaction.folding import (
-    Places,
-    fold_with_places,
-    has_escapes,
-    is_plain,
-    open_end,
-)
+from tidegate.redaction.folding import has_escapes, is_plain, open_end, resized
 from tidegate.redaction.hits import CONTEXT
+from tidegate.redaction.places import Places, Unit
 
 _TRIM_ABOVE = 512
 
@@ -28,16 +21,16 @@ class HeldText:
     along. Indices are positions in the folded `text`.
     """
 
-    __slots__ = ("_ahead", "_origin", "_places", "_raw", "_raw_at", "_tail", "at", "text")
+    __slots__ = ("_ahead", "_places", "_raw", "_raw_at", "_tail", "_trimmed", "at", "text")
 
     def __init__(self, lead: str = "", taken: int = 0) -> None:
         self.text = lead
         self.at = len(lead)
         self._ahead = taken - self.at
+        self._trimmed = 0  # characters that once stood before `text`
         self._raw: str | None = None
         self._raw_at = 0
         self._places: Places | None = None
-        self._origin = 0
         self._tail = ""  # the beginning of an escape
 
     @property
@@ -64,26 +57,25 @@ class HeldText:
 
     def append(self, text: str, *, final: bool = False) -> None:
         """Add what arrived; `final` says that nothing follows."""
-        if self._tail or has_escapes(text) is not None:
+        if self._tail or has_escapes(text):
             text = self._tail + text
             cut = len(text) if final else open_end(text)
             text, self._tail = text[:cut], text[cut:]
         if self._raw is None and is_plain(text):
             self.text += text
             return
-        folded, places = fold_with_places(text)
-        if self._raw is None and folded == text and places is None:
-            self.text += text
-            return
+        folded, units = resized(text)
         if self._raw is None:
+            if folded == text and not units:
+                self.text += text
+                return
             self._raw, self._raw_at = self.text[self.at :], 0
-        base = len(self._raw)
-        if self._places is None and places is not None:
-            self._origin = self.at
-            self._places = list(range(self._raw_at, base)), list(range(self._raw_at + 1, base + 1))
+        if self._places is None and units:
+            self._places = Places(self.at + self._trimmed, self.taken)
         if self._places is not None:
-            for known, new in zip(self._places, places or _in_place(len(text)), strict=True):
-                known.extend([base + place for place in new])
+            at, raw = len(self.text) + self._trimmed, self.taken + len(self._raw) - self._raw_at
+            for unit in units:
+                self._places.add(Unit(at + unit.at, raw + unit.raw, unit.size, unit.raw_size))
         self._raw += text
         self.text += folded
 
@@ -95,8 +87,8 @@ class HeldText:
         """The index of the first character beyond the first `chars` original ones."""
         if self._places is None:
             return min(self.at + chars, len(self.text))
-        lowest = self.at - self._origin
-        return self._origin + bisect_left(self._places[0], self._raw_at + chars, lowest)
+        index = self._places.after(self.taken + chars) - self._trimmed
+        return min(max(index, self.at), len(self.text))
 
     def take(self, end: int) -> str:
         """Remove and return the original text before index `end`."""
@@ -130,7 +122,7 @@ class HeldText:
         self.text = self.text[shift:]
         self.at = CONTEXT
         self._ahead += shift
-        self._origin -= shift
+        self._trimmed += shift
         return shift
 
     def _cut(self, end: int, raw_end: int) -> str:
@@ -149,14 +141,15 @@ class HeldText:
         if index == len(self.text):
             return len(self._raw or "")
         # One character may fold to several, the first of which has left.
-        return max(self._raw_at, self._places[0][index - self._origin])
+        start = self._places.start(index + self._trimmed) - self.taken
+        return self._raw_at + max(0, start)
 
     def _raw_end(self, index: int) -> int:
         if self._places is None:
             return self._raw_at + index - self.at
         if index == self.at:
             return self._raw_at
-        return max(self._raw_at, self._places[1][index - 1 - self._origin])
+        return self._raw_at + max(0, self._places.end(index + self._trimmed) - self.taken)
 
     def _forget_raw(self) -> None:
         rest = (self._raw or "")[self._raw_at :]
@@ -165,16 +158,5 @@ class HeldText:
             self._raw_at = 0
             return
         if self._places is not None:
-            lowest = self.at - self._origin
-            starts, ends = self._places
-            shift = self._raw_at
-            self._places = (
-                [place - shift for place in starts[lowest:]],
-                [place - shift for place in ends[lowest:]],
-            )
-            self._origin = self.at
+            self._places.forget(self.at + self._trimmed)
         self._raw, self._raw_at = rest, 0
-
-
-def _in_place(size: int) -> Places:
-    return list(range(size)), list(range(1, size + 1))

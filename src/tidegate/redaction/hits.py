@@ -1,12 +1,12 @@
 """Which stretches of a text are values, and what must a detector say to find them?
 
-Lives here: the hit, the runs that a hit may go on into, the two kinds of detector and the order
-of ranks. Does not live here: how a hit is recognized (detectors), which hit wins (stream), what
+Lives here: the hit, the runs that a hit may go on into, the two kinds of detector and the ranks.
+Does not live here: how a hit is recognized (detectors), which hit wins (program, stream), what
 replaces it (outlet).
 """
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from types import MappingProxyType
@@ -197,8 +197,3 @@ class Searching(Protocol):
 
 AnyDetector = Detector | SpanningDetector
 Find = Callable[[str, int, int], list[Hit]]
-
-
-def in_order(hits: Iterable[Hit], ranks: Mapping[str, int]) -> Iterator[Hit]:
-    """The order in which hits win."""
-    return iter(sorted(hits, key=lambda hit: (hit.start, ranks[hit.family], -hit.end)))

@@ -1,37 +1,30 @@
 """How does a policy look once it is compiled for the walk over a text?
 
-Lives here: the prefilter (one regex over all anchors) and the detectors of one policy. Does not
-live here: presets and names (policy), the walk (stream).
+Lives here: the detectors of one policy and what all of them say about a segment. Does not live
+here: presets and names (policy), which detectors are asked (prefilter), the walk (stream).
 """
 
 import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import translate
 from types import MappingProxyType
 
 from tidegate.redaction.detectors import built_in
 from tidegate.redaction.folding import fold, is_plain
-from tidegate.redaction.hits import (
-    Anchors,
-    AnyDetector,
-    Detector,
-    Hit,
-    Searching,
-    SpanningDetector,
-    in_order,
-)
+from tidegate.redaction.hits import AnyDetector, Detector, Hit, SpanningDetector
+from tidegate.redaction.prefilter import Prefilter, Search
 from tidegate.redaction.spans import PLACEHOLDER, Action
 
 SHORT = 20
 """Text shorter than this is looked at only if it holds a digit or an anchor of a short value."""
 
-Search = Callable[[str, int, int], re.Match[str] | None]
+Opening = tuple[int, int, SpanningDetector]
+"""Where a longer value may begin, and the rank and the detector that say so."""
 
 _PLACEHOLDER_MAX = 96
 # A digit may belong to a group that goes on behind a space, an escape to any value.
-_ALWAYS: Anchors = ((r"0-9%&\\", ""),)
-_UNANCHORED: Anchors = (("\\x00-\\U0010ffff", ""),)
+_ALWAYS = r"0-9%&\\"
 
 _NO_REGIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
@@ -62,19 +55,15 @@ class Program:
         )
         every = [each for each in (*made, *extra) if each.family in actions]
         self.ranks = {each.family: each.rank for each in every}
-        self.detectors = [each for each in every if isinstance(each, Detector)]
-        self._searching = [each for each in self.detectors if isinstance(each, Searching)]
-        self.spanning = sorted(
-            (each for each in every if isinstance(each, SpanningDetector)),
-            key=lambda each: each.rank,
-        )
-        self._plain = _search([each for each in every if not isinstance(each, Searching)])
-        self.anchor: Search = _with(self._plain, every)
+        self._every = every
+        self._asked: dict[int, tuple[list[Detector], list[SpanningDetector]]] = {}
+        self._prefilter = Prefilter(every)
+        self.anchor: Search = self._prefilter.search
         """The first place in `text[start:end]` without which nothing there can be a value."""
-        short = [each for each in self.detectors if each.shortest < SHORT]
-        look: list[AnyDetector] = [*short, *self.spanning]
-        plain = _search([each for each in look if not isinstance(each, Searching)], _ALWAYS)
-        self.trigger: Search = _with(plain, look)
+        short = [
+            each for each in every if isinstance(each, SpanningDetector) or each.shortest < SHORT
+        ]
+        self.trigger: Search = Prefilter(short, always=_ALWAYS).search
         """The first place that makes text shorter than SHORT worth a look."""
         self._allow = (
             re.compile("|".join(translate(fold(value)) for value in allow)) if allow else None
@@ -88,20 +77,75 @@ class Program:
         """A field of this name usually holds a secret."""
         if key[-2:].lower() not in _KEYWORD_TAILS:
             return False
-        return bool(self.openings(f"{key}:", 0, len(key) + 1, after=len(key) + 1))
+        return bool(self.leading(f"{key}:"))
+
+    def leading(self, lead: str) -> list[Opening]:
+        """What `lead` opens at its end, for text that follows it."""
+        found = []
+        for _, rank, detector in self._openings(
+            self._who(lead, 0, len(lead))[1], lead, 0, len(lead)
+        ):
+            place: int | None = 0
+            while place is not None and place < len(lead):
+                place = detector.opens(lead, place, len(lead))
+                place = place + 1 if place is not None and place < len(lead) else place
+            if place == len(lead):
+                found.append((len(lead), rank, detector))
+        return found
 
     def find(self, text: str, start: int, end: int) -> list[Hit]:
         """The values inside one segment that one segment shows, in the order in which they win."""
-        asked: Iterable[Detector] = self.detectors
-        if self._plain(text, start, end) is None:
-            asked = self._searching
+        return self._hits(self._who(text, start, end)[0], text, start, end)
+
+    def judge(self, text: str, start: int, stop: int) -> tuple[list[Hit], list[Opening]]:
+        """As `find`, and where in the segment longer values may begin, by index."""
+        near, far = self._who(text, start, stop)
+        return self._hits(near, text, start, stop), self._openings(far, text, start, stop)
+
+    def openings(self, text: str, start: int, stop: int) -> list[Opening]:
+        """Where in a segment longer values may begin, by index."""
+        return self._openings(self._who(text, start, stop)[1], text, start, stop)
+
+    def _who(
+        self, text: str, start: int, stop: int
+    ) -> tuple[list[Detector], list[SpanningDetector]]:
+        """The detectors that have an anchor there; the second kind by rank."""
+        mask = self._prefilter.asked(text, start, stop)
+        asked = self._asked.get(mask)
+        if asked is None:
+            those = [each for place, each in enumerate(self._every) if mask >> place & 1]
+            near = [each for each in those if isinstance(each, Detector)]
+            far = [each for each in those if isinstance(each, SpanningDetector)]
+            asked = near, sorted(far, key=lambda each: each.rank)
+            if len(self._asked) < _ASKED_MAX:
+                self._asked[mask] = asked
+        return asked
+
+    def _hits(self, detectors: list[Detector], text: str, start: int, end: int) -> list[Hit]:
         hits = [
             hit
-            for detector in asked
+            for detector in detectors
             for hit in detector.find(text, start, end)
             if self.accepts(text, hit)
         ]
-        return self._joined(in_order(hits, self.ranks)) if len(hits) > 1 else hits
+        return self._joined(sorted(hits, key=self.order)) if len(hits) > 1 else hits
+
+    @staticmethod
+    def _openings(
+        detectors: list[SpanningDetector], text: str, start: int, stop: int
+    ) -> list[Opening]:
+        found = [
+            (place, detector.rank, detector)
+            for detector in detectors
+            if (place := detector.opens(text, start, stop)) is not None
+        ]
+        if len(found) > 1:
+            found.sort(key=lambda opening: opening[:2])
+        return found
+
+    def order(self, hit: Hit) -> tuple[int, int, int]:
+        """Of two hits that overlap the one of the lower order wins."""
+        return hit.start, self.ranks[hit.family], -hit.end
 
     def _joined(self, hits: Iterable[Hit]) -> list[Hit]:
         """Hits of one segment, where one reaches into the next one value in place of both.
@@ -118,27 +162,9 @@ class Program:
                 or not _REPLACING.issuperset((self.actions[last.family], self.actions[hit.family]))
             ):
                 joined.append(hit)
-            elif hit.end > last.end:
+            elif hit.end > last.end and not last.sealed:
                 joined[-1] = replace(last, end=hit.end, run=hit.run)
         return joined
-
-    def openings(
-        self, text: str, start: int, stop: int, *, after: int = 0
-    ) -> list[tuple[int, int, SpanningDetector]]:
-        """Where in a closed segment longer values may begin: (index, rank, detector), by index.
-
-        With `after`, only those from there on.
-        """
-        found = []
-        for detector in self.spanning:
-            place = detector.opens(text, start, stop)
-            while place is not None and place < after:
-                place = detector.opens(text, place + 1, stop)
-            if place is not None:
-                found.append((place, detector.rank, detector))
-        if len(found) > 1:
-            found.sort(key=lambda opening: opening[:2])
-        return found
 
     def accepts(self, text: str, hit: Hit) -> bool:
         """The operator has not allowed this value, and it is no part of a placeholder of ours."""
@@ -151,35 +177,6 @@ class Program:
         return found is None or hit.start < opened or found.end() < hit.end
 
 
+_ASKED_MAX = 1024
 _REPLACING = frozenset({"mask", "partial", "hash"})
 _KEYWORD_TAILS = frozenset({"rd", "wd", "se", "de", "et", "en", "ey", "on"})
-
-
-def _with(plain: Search, detectors: Iterable[AnyDetector]) -> Search:
-    """`plain`, and what detectors find that look for themselves."""
-    searching = list(dict.fromkeys(each for each in detectors if isinstance(each, Searching)))
-    if not searching:
-        return plain
-
-    def search(text: str, start: int, end: int) -> re.Match[str] | None:
-        found = plain(text, start, end)
-        for each in searching:
-            found = each.search(text, start, found.start() if found else end) or found
-        return found
-
-    return search
-
-
-def _search(detectors: Iterable[AnyDetector], more: Anchors = ()) -> Search:
-    """One regex that begins with a character class, which `re` searches at C speed."""
-    pairs = list(more)
-    for detector in detectors:
-        pairs += detector.anchors or _UNANCHORED
-    if not pairs:
-        return re.compile(r"(?!)").search
-    by_first: dict[str, list[str]] = {}
-    for chars, after in dict.fromkeys(pairs):
-        by_first.setdefault(chars, []).append(after)
-    first = "".join(by_first)
-    rest = "|".join(f"(?<=[{chars}])(?:{'|'.join(after)})" for chars, after in by_first.items())
-    return re.compile(f"[{first}](?:{rest})", re.DOTALL).search

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING
 
 from tidegate.redaction.barriers import LOOSE, cut_after, cut_before, last_cut
 from tidegate.redaction.held import HeldText
-from tidegate.redaction.hits import HOLD, Hit, Run, SpanningDetector, Verdict, in_order
+from tidegate.redaction.hits import HOLD, Hit, Run, SpanningDetector, Verdict
 from tidegate.redaction.outlet import Outlet, Piece, Replace
 from tidegate.redaction.program import SHORT
 from tidegate.redaction.spans import Counts, Span
@@ -42,24 +42,25 @@ _BY_PLACE = itemgetter(0, 1)
 class Redactor:
     """Redacts one stream of text: `feed` pieces, then `flush`.
 
-    Holds at most HOLD characters and the beginning of an escape. `lead` is text that is thought to stand before the stream,
-    for example `password:`. With `keep_spans=False` memory does not grow with the findings;
-    `counts` (label to number, by first appearance) may be shared between redactors. `replace` is
-    called with the kind and the original of each value that a placeholder is to replace, in text
-    order, and what it returns stands there instead; a value whose end is not known yet (see
-    `Hit.run`) gets the plain placeholder.
+    Holds at most HOLD characters and the beginning of an escape. `lead` is text that is thought
+    to stand before the stream, for example `password:`. With `keep_spans=False` memory does not
+    grow with the findings; `counts` (label to number, by first appearance) may be shared between
+    redactors. `replace` is called with the kind and the original of each value that a placeholder
+    is to replace, in text order, and what it returns stands there instead; a value whose end is
+    not known yet (see `Hit.run`) gets the plain placeholder.
     """
 
     __slots__ = (
         "_end",
-        "_far",
         "_held",
         "_hits",
         "_openings",
         "_outlet",
         "_program",
         "_quick",
+        "_resume",
         "_run",
+        "_sealed",
         "_seen",
         "_stop",
         "_stride",
@@ -86,15 +87,17 @@ class Redactor:
         self._run: Run | None = None
         self._stop = -1  # the end of the segment that is being judged
         self._stride: tuple[int, int] | None = None  # of an over-long one: view, taken at its end
-        self._hits: list[Hit] = []  # values that lie inside it
-        self._far: list[Hit] = []  # values that begin in it
+        # Values that begin in it, as they win, each with whether an opening led to it.
+        self._hits: list[tuple[Hit, bool]] = []
+        self._sealed = -1  # nothing that begins before this counts
+        self._resume = -1  # where the next look begins
         self._openings: list[tuple[int, int, SpanningDetector]] = []
         self._end = 0  # the last barrier known
         self._seen = 0  # no barrier lies between `_end` and here
         self._quick = True
         if lead:
-            self._openings = self._program.openings(lead, 0, len(lead), after=len(lead))
-            self._stop = len(lead) if self._openings else -1
+            self._openings = self._program.leading(lead)
+            self._stop = self._resume = len(lead) if self._openings else -1
             self._quick = self._stop < 0
 
     @property
@@ -205,35 +208,30 @@ class Redactor:
         """Begin to judge what stands before `stop`: a closed segment or a stride."""
         text, at, program = self._held.text, self._held.at, self._program
         if self._stride is None:
-            self._hits = program.find(text, at, stop)
-            self._openings = program.openings(text, at, stop)
+            hits, self._openings = program.judge(text, at, stop)
         else:
-            found = program.find(text, at, self._stride[0])
-            self._hits = [hit for hit in found if hit.start < stop]
+            # What begins in it may reach beyond it.
+            hits = [hit for hit in program.find(text, at, self._stride[0]) if hit.start < stop]
             self._openings = [each for each in program.openings(text, at, stop) if each[0] < stop]
-        self._stop = stop
+        self._hits = [(hit, False) for hit in hits]
+        self._stop = self._resume = stop
 
     def _judge(self, *, final: bool) -> bool:
         """Decide what begins in the segment, one after the other, then let it leave."""
         while self._openings:
+            place = self._openings[0][0]
+            if place < self._sealed:
+                del self._openings[0]
+                continue
+            if self._masked(before=place):
+                return True
+            if place > self._held.at:
+                self._outlet.release(place)
             if not self._decide(*self._openings[0], final=final):
                 return False
-            if self._stop < 0:
-                return True
-        hits = self._hits
-        if self._far:
-            hits = list(in_order([*hits, *self._far], self._program.ranks))
-        end, sealed = self._stop, 0
-        for hit in hits:
-            if hit.start < sealed:
-                continue
-            if self._mask(hit):
-                return True
-            sealed = hit.end if hit.sealed else sealed
-            # Inside an over-long segment, and behind a gap, the next look begins after the value.
-            if hit.sealed or hit.start > end or self._stride is not None:
-                end = max(end, hit.end)
-        self._outlet.release(end)
+        if self._masked():
+            return True
+        self._outlet.release(self._resume)
         if self._stride is not None and self._held.taken < self._stride[1]:
             self._outlet.release_chars(self._stride[1] - self._held.taken)
         self._leave_segment()
@@ -242,11 +240,6 @@ class Redactor:
     def _decide(self, place: int, rank: int, detector: SpanningDetector, *, final: bool) -> bool:
         """Let `detector` decide about a value at `place`; False if it must wait."""
         held = self._held
-        while self._hits and self._hits[0].start < place:
-            if self._mask(self._hits.pop(0)):
-                return True
-        if place > held.at:
-            self._outlet.release(place)
         ended = final or held.size > HOLD
         verdict = detector.decide(held.text, place, held.index_after(HOLD), ended=ended)
         if verdict is Verdict.WAIT:
@@ -254,7 +247,7 @@ class Redactor:
         del self._openings[0]
         after = place + 1
         if isinstance(verdict, Hit) and self._program.accepts(held.text, verdict):
-            self._far.append(verdict)
+            insort(self._hits, (verdict, True), key=lambda found: self._program.order(found[0]))
             after = max(after, verdict.end)
         if after <= self._stop:
             again = detector.opens(held.text, after, self._stop)
@@ -262,25 +255,36 @@ class Redactor:
                 insort(self._openings, (again, rank, detector), key=_BY_PLACE)
         return True
 
-    def _mask(self, hit: Hit) -> bool:
-        """Replace `hit`; True if it goes on beyond what is here, so that its rest is swallowed."""
-        goes_on = hit.run is not None and (
-            any(hit is far for far in self._far)
-            or (
-                self._stride is not None and self._held.text[hit.end : self._stride[0]] in {"", "."}
+    def _masked(self, *, before: int | None = None) -> bool:
+        """Replace the values that begin there; True if one goes on beyond what is here."""
+        while self._hits and (before is None or self._hits[0][0].start < before):
+            hit, led_to = self._hits.pop(0)
+            if hit.start < self._sealed:
+                continue
+            goes_on = hit.run is not None and (
+                led_to
+                or (
+                    self._stride is not None
+                    and self._held.text[hit.end : self._stride[0]] in {"", "."}
+                )
             )
-        )
-        if not self._outlet.mask(hit, whole=not goes_on) or not goes_on:
-            return False
-        self._outlet.release(hit.end)
-        self._run = hit.run
-        self._leave_segment()
-        return True
+            if self._outlet.mask(hit, whole=not goes_on) and goes_on:
+                self._outlet.release(hit.end)
+                self._run = hit.run
+                self._leave_segment()
+                return True
+            if hit.sealed:
+                self._sealed = hit.end
+            # Inside an over-long segment, and behind a gap, the next look begins after the value.
+            if hit.sealed or hit.start > self._stop or self._stride is not None:
+                self._resume = max(self._resume, hit.end)
+        return False
 
     def _leave_segment(self) -> None:
         self._stop = -1
         self._stride = None
-        self._hits, self._far, self._openings = [], [], []
+        self._hits, self._openings = [], []
+        self._sealed = self._resume = -1
 
     def _swallow(self, run: Run, *, final: bool) -> bool:
         held = self._held
@@ -313,8 +317,12 @@ class Redactor:
         self._stop -= shift
         if self._stride is not None:
             self._stride = self._stride[0] - shift, self._stride[1]
-        for hits in (self._hits, self._far):
-            hits[:] = [changed(hit, start=hit.start - shift, end=hit.end - shift) for hit in hits]
+        self._sealed -= shift
+        self._resume -= shift
+        self._hits = [
+            (changed(hit, start=hit.start - shift, end=hit.end - shift), led_to)
+            for hit, led_to in self._hits
+        ]
         self._openings = [(place - shift, rank, each) for place, rank, each in self._openings]
 
 

@@ -7,7 +7,8 @@ from hypothesis import strategies as st
 from tests.unit.redaction.laws import random_pieces, seeded, streamed
 from tests.unit.redaction.samples import BODY, CARD, EMAIL, IBAN, KEPT, MASKED, SECRET, SSN, VISA
 from tidegate.redaction import RedactionPolicy
-from tidegate.redaction.folding import OPEN_MAX, fold, fold_with_places, is_plain, open_end
+from tidegate.redaction.folding import OPEN_MAX, fold, is_plain, open_end, resized
+from tidegate.redaction.places import Places
 from tidegate.testing.splits import every_split
 
 POLICY = RedactionPolicy.preset("default")
@@ -16,7 +17,7 @@ POLICY = RedactionPolicy.preset("default")
 @pytest.mark.parametrize("text", ["plain", "caf\u00e9", "\u4f60\u597d", "AT&T 100% C:\\dir &am;"])
 def test_text_without_odd_characters_folds_to_itself(text: str) -> None:
     assert fold(text) is text or fold(text) == text
-    assert fold_with_places(text) == (text, None)
+    assert resized(text) == (text, [])
 
 
 @pytest.mark.parametrize(
@@ -45,13 +46,18 @@ def test_text_without_odd_characters_folds_to_itself(text: str) -> None:
 def test_odd_characters_and_escapes_fold(text: str, folded: str) -> None:
     assert fold(text) == folded
     assert not is_plain(text) or fold(text) is text
-    view, places = fold_with_places(text)
+    view, units = resized(text)
     assert view == folded
-    if places is not None:
-        pairs = list(zip(*places, strict=True))
-        assert len(pairs) == len(folded)
-        assert pairs == sorted(pairs)
-        assert all(0 <= start < end <= len(text) for start, end in pairs)
+    # Outside of the units one character stands for one.
+    places = Places(0, 0)
+    for unit in units:
+        places.add(unit)
+    for at, char in enumerate(view):
+        start, end = places.start(at), places.end(at + 1)
+        assert 0 <= start < end <= len(text)
+        assert char in fold(text[start:end])
+        assert not start or places.after(start) <= at
+        assert fold(text[end:]) == view[at + 1 :] or len(fold(text[start:end])) > 1
 
 
 PIECES = [

@@ -46,7 +46,8 @@ class Phrase:
 
     def opens(self, text: str, start: int, stop: int) -> int | None:
         for place in range(start, stop):
-            if self.words.startswith(text[place:stop]):
+            seen = text[place:stop]
+            if seen.startswith(self.words) or self.words.startswith(seen):
                 return place
         return None
 
@@ -103,6 +104,15 @@ def test_the_two_kinds_of_detector_are_told_apart() -> None:
 )
 def test_values_with_spaces_are_found_in_every_split(text: str, shown: str) -> None:
     check(WITH, text, shown)
+
+
+def test_a_value_that_is_decided_leaves_before_a_later_one_is() -> None:
+    numbers = Phrase("4 5 6 7", everywhere=True)
+    policy = DEFAULT.with_detectors(numbers, Phrase("7 x y", family="firm", everywhere=True))
+    check(policy, "a 4 5 6 7 ", "a [REDACTED_PHRASE] ")
+    check(policy, "a 4 5 6 7 x", "a [REDACTED_PHRASE] x")
+    check(policy, "a 4 5 6 7 x y", "a [REDACTED_PHRASE]")
+    check(policy, "a 5 6 7 x y", "a 5 6 [REDACTED_FIRM]")
 
 
 def test_a_detector_without_anchors_is_asked_about_every_segment() -> None:
