@@ -21,7 +21,8 @@ _NOT_FIRST = ".%+'~-@"
 _LETTER = f"A-Za-z{LATIN}"
 DOMAIN = re.compile(rf"(?:[{_LETTER}0-9\-]++\.)+[{_LETTER}][{_LETTER}0-9\-]*[{_LETTER}0-9]")
 DOMAIN_RUN = DottedRun(re.compile(rf"(?:[{_LETTER}0-9\-]|\.(?=[{_LETTER}0-9\-]))*"))
-_VERSION = re.compile(r"[0-9]+\.[0-9]+\.")
+# `package@1.2.3` and `sd_IN@devanagari.UTF-8` name no person.
+_NO_DOMAIN = re.compile(r"[0-9]+\.[0-9]+\.|[A-Za-z]+\.(?i:utf-?8|iso-?8859|koi8|euc)\b")
 
 
 class Email:
@@ -42,7 +43,7 @@ class Email:
             if not local or local == "git":  # git@host:path names a repository, not a person
                 continue
             domain = DOMAIN.match(text, at + 1, end)
-            if domain is None or _VERSION.match(text, at + 1, end):
+            if domain is None or _NO_DOMAIN.match(text, at + 1, end):
                 continue
             floor = domain.end()
             yield Hit(at - len(local), domain.end(), self.family, "email", EMAIL, DOMAIN_RUN)

@@ -27,7 +27,7 @@ _WORD = re.compile(r"[A-Za-z]{1,7}|@")
 _SIGNS = {
     **dict.fromkeys(("at", "arroba"), _Token.AT),
     "@": _Token.BRACKETED_AT,
-    **dict.fromkeys(("dot", ".", "punkt", "point", "punto"), _Token.DOT),
+    **dict.fromkeys(("dot", ".", "punkt", "punto"), _Token.DOT),
 }
 _TOP = re.compile(
     r"(?:com|org|net|edu|gov|mil|int|info|biz|name|pro|app|dev|tech|cloud|online|shop|site|mail"

@@ -51,6 +51,8 @@ _UNLIKELY = re.compile(
     r"[$%{<\[*(]|\.\.|https?:|[./~]|x{3}|your|example$|none$|null$|true$|false$|undefined$",
     re.IGNORECASE,
 )
+# `private_key: Ed25519PrivateKey` names a type. Passwords have no types.
+_TYPE_NAME = re.compile(r"[A-Z][A-Za-z0-9_]*(?:Key|Token|Secret|Types?|Str|Bytes|Dict|Config)")
 _DOTTED_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z_][A-Za-z0-9_]*)+")
 _DIGIT = re.compile(r"[0-9]")
 _LETTER = re.compile(r"[A-Za-z]")
@@ -69,7 +71,9 @@ def looks_secret(value: str, *, strong: bool, quoted: bool, anything: bool) -> b
         return len(value) >= 4
     if len(value) < (6 if strong else 8) or any(char in value for char in "([{"):
         return False
-    if not quoted and _DOTTED_NAME.fullmatch(value):
+    if not quoted and (
+        _DOTTED_NAME.fullmatch(value) or (not strong and _TYPE_NAME.fullmatch(value))
+    ):
         return False
     digit, letter = _DIGIT.search(value) is not None, _LETTER.search(value) is not None
     if digit and (letter or strong):

@@ -24,7 +24,7 @@ _NUMBER = re.compile(rf"\+?{_GROUP}(?: ?/ ?[0-9]{{1,15}}|[ .\-]?{_GROUP}){{0,9}}
 _BEGINS = re.compile(r"\+?(?:\(\+?[0-9]{0,5})?")
 _GOES_ON = re.compile(r" ?/? ?|[ .\-]?\([0-9]{0,5}|[ .\-]")
 _EXTENSION = re.compile(
-    r"(?: ?,)? ?(?:ext\.?|extension|x|#) ?:? ?[0-9]{1,6}(?![0-9])", re.IGNORECASE
+    r",? ?(?:ext\.?|extension|x) ?:? ?[0-9]{1,6}(?![0-9])| ?#[0-9]{1,6}(?![0-9])", re.IGNORECASE
 )
 _AFTER = re.compile(r"[ \-]{1,2}\(?(?:office|fax|mobile|cell|desk|direct)\b", re.IGNORECASE)
 # What may still become an extension or such a word.
@@ -38,12 +38,12 @@ _CUE = re.compile(
     r"|\b(?:messages?|texts?) (?:to|from|at) |\bregistered (?:number |phone |mobile )?)$"
 )
 _CUE_REACH = 64
-# Dates, ZIP+4, social security numbers, addresses in a network.
+# Dates, ZIP+4, social security numbers, addresses in a network, decimals, years of a volume.
 _SOMETHING_ELSE = re.compile(
     r"(?:[0-3]?[0-9][.\-/ ][0-3]?[0-9][.\-/ ](?:19|20)[0-9]{2}"
     r"|(?:19|20)[0-9]{2}[.\-/ ][01]?[0-9][.\-/ ][0-3]?[0-9])(?![0-9])"
     r"|[0-9]{5}[ \-][0-9]{4}$|[0-9]{3}[ \-][0-9]{2}[ \-][0-9]{4}$|[0-9]{1,3}(?:\.[0-9]{1,3}){3}$"
-    r"|\([0-9]+\) ?(?:19|20)[0-9]{2}-(?:19|20)[0-9]{2}$"
+    r"|\+?[0-9]+\.[0-9]{1,2}$|\([0-9]+\) ?(?:19|20)[0-9]{2}-(?:19|20)[0-9]{2}$"
 )
 _INTERNATIONAL = re.compile(rf"\(?\+\(?(?:{CODES})|\(?00[ .\-]?(?:{CODES})")
 
@@ -58,7 +58,7 @@ class PhoneNumbers:
     rank = 80
     anchors = (
         ("(", r"(?<![A-Za-z0-9_\])]\()"),
-        (r"\+", r"[ ]?[0-9]|(?<=\+)"),
+        (r"\+", "[0-9(]"),
         ("0-9", r"(?:[ .\-]?[0-9]){5}"),
         ("/", r"(?<=0[0-9]{2}/)|(?<=0[0-9]{3}/)|(?<=0[0-9]{4}/)"),
     )
@@ -102,25 +102,20 @@ class PhoneNumbers:
 
     def _rule(self, text: str, start: int, stop: int, tail: str) -> str | None:
         written = text[start:stop]
-        digits = sum(char in DIGITS for char in written)
         cued = _CUE.search(text, max(0, start - _CUE_REACH), start) or _AFTER.match(tail)
-        extended = _EXTENSION.match(tail)
-        if (
-            not cued
-            and not extended
-            and (tail[:1] in WORD or (tail[:1] in "-." and tail[1:2] in WORD))
-        ):
+        beside = cued or _EXTENSION.match(tail)
+        touched = tail[:1] in WORD or (tail[:1] in "-." and tail[1:2] in WORD)
+        if (touched and not beside) or written.count("(") != written.count(")"):
             return None
-        if _SOMETHING_ELSE.match(written) or written.count("(") != written.count(")"):
+        if _SOMETHING_ELSE.match(written):
             return None
-        if (
-            digits >= 8
-            and _INTERNATIONAL.match(written)
-            and (written[0] in "+(" or cued or digits < len(written))
-        ):
-            return "phone_international"
-        if digits >= 8 and any(each.fullmatch(written) for each in self._national):
-            return "phone_national"
-        if (cued or extended) and (digits >= 7 or digits < len(written)):
+        digits = sum(char in DIGITS for char in written)
+        grouped = digits < len(written)
+        if digits >= 8:
+            if _INTERNATIONAL.match(written) and (written[0] in "+(" or cued or grouped):
+                return "phone_international"
+            if any(each.fullmatch(written) for each in self._national):
+                return "phone_national"
+        if (cued and digits >= 7) or (beside and grouped):
             return "phone_context"
         return None

@@ -15,6 +15,12 @@ _NOT_AUTHORITY = r"\s/?#\"'<>\\`"
 _AUTHORITY = re.compile(rf"[^{_NOT_AUTHORITY}]*")
 _AUTHORITY_MAX = 336
 _USERINFO_RUN = CharRun(re.compile(rf"[^{_NOT_AUTHORITY}@]*"))
+# What documentation writes in place of a name and a password.
+_EXAMPLE = re.compile(
+    r"(?:user|username|usr|login|name)?:(?:pass|password|passwd|passphrase|pwd|pw)"
+    r"|(?=.*\[)[\[\]A-Za-z_\-]*:[\[\]A-Za-z_\-]*",
+    re.IGNORECASE,
+)
 _TEMPLATE = re.compile(rf"\$?\{{[^}}]*\}}|\$[A-Za-z_][A-Za-z0-9_]*|\*+|%s|{PLACEHOLDER.pattern}")
 
 
@@ -46,5 +52,7 @@ class UrlCredentials:
             return Verdict.TEXT
         colon = text.find(":", start, at)
         if colon < 0 or colon + 1 == at or _TEMPLATE.fullmatch(text, colon + 1, at):
+            return Verdict.TEXT
+        if _EXAMPLE.fullmatch(text, start, at):
             return Verdict.TEXT
         return Hit(start, at, self.family, "url_credentials", SECRET, sealed=True)
