@@ -24,14 +24,14 @@ COMMANDS = {
     "check": ("tidegate.cli.check:check", "Validate the configuration, all errors at once."),
     "schema": ("tidegate.cli.check:schema", "JSON Schema of the configuration, for editors."),
     "explain": ("tidegate.cli.explain:explain", "The record of a past request, step by step."),
+    "limits": ("tidegate.cli.limits:limits", "What limits have used, reserved and free."),
+    "keys": ("tidegate.cli.keys:keys", "Make a key for a caller, shown once."),
+    "estimate": ("tidegate.cli.estimate:estimate", "Token estimate, and how far off it is."),
     "mcp": ("tidegate.cli.mcp:mcp", "Strict MCP tools on stdin and stdout."),
 }
 _LATER = frozenset(
     [
         "redact",
-        "limits",
-        "keys",
-        "estimate",
         "providers",
         "clients",
         "init",

@@ -51,6 +51,48 @@ def read(
         raise InvalidConfiguration(problems) from None
 
 
+def read_parts(path: Path | None, *parts: str, wished: tuple[str, ...] = ()) -> "Config":
+    """The configuration, of which only `parts` have to be right, and `wished` count if they are.
+
+    The secrets of the service are seldom set in the shell of the one who asks at night. Raises
+    InvalidConfiguration.
+    """
+    try:
+        return read(path)
+    except InvalidConfiguration:
+        alone = None if path is None else _parts_alone(path, parts, wished)
+        if alone is None:
+            raise
+        return alone
+
+
+def _parts_alone(path: Path, parts: tuple[str, ...], wished: tuple[str, ...]) -> "Config | None":
+    from pydantic import ValidationError  # noqa: PLC0415 - only for a file that is not right
+
+    from tidegate.config.document import read_document  # noqa: PLC0415 - as above
+    from tidegate.config.models import Config  # noqa: PLC0415 - as above
+    from tidegate.config.references import follow  # noqa: PLC0415 - as above
+
+    config = Config()
+    try:
+        document = read_document(path.read_bytes(), str(path))
+    except OSError:
+        return None
+    for part in (*parts, *wished):
+        section = follow(document.tree.get(part), os.environ, path.parent)
+        is_wrong = bool(document.problems or section.faults)
+        try:
+            found = Config.model_validate({} if section.tree is None else {part: section.tree})
+        except ValidationError:
+            is_wrong = True
+        else:
+            if not is_wrong:
+                config = config.model_copy(update={part: getattr(found, part)})
+        if is_wrong and part in parts:
+            return None
+    return config
+
+
 def refuse_exposed(config: "Config") -> None:
     """Raises InvalidConfiguration when it must not be served on its address."""
     from tidegate.config import serving_problems  # noqa: PLC0415 - as above

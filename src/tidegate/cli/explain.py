@@ -5,7 +5,6 @@ not live here: reading and wording (records).
 """
 
 import json
-import os
 from pathlib import Path
 
 import click
@@ -26,7 +25,8 @@ def explain(words: tuple[str, ...], given: Path | None, *, as_json: bool) -> Non
     """
     if len(words) != 1:
         raise click.UsageError("Give one request id: the x-request-id of an answer.")
-    path = _records_path(given)
+    found = configuration.find(given)
+    path = Path(configuration.read_parts(found, "records").records.path)
     try:
         record = records.find(path, words[0])
     except records.RecordsUnreadable as error:
@@ -40,33 +40,3 @@ def explain(words: tuple[str, ...], given: Path | None, *, as_json: bool) -> Non
         click.echo(json.dumps(records.as_json(record), indent=2, ensure_ascii=False))
     else:
         click.echo(records.as_text(record), nl=False)
-
-
-def _records_path(given: Path | None) -> Path:
-    found = configuration.find(given)
-    try:
-        return Path(configuration.read(found).records.path)
-    except configuration.InvalidConfiguration:
-        # The secrets of the service are seldom set in the shell of the one who asks at night.
-        path = None if found is None else _path_alone(found)
-        if path is None:
-            raise
-        return path
-
-
-def _path_alone(found: Path) -> Path | None:
-    """records.path of a file of which only that part has to be right; None if it is not."""
-    from pydantic import ValidationError  # noqa: PLC0415 - only for a file that is not right
-
-    from tidegate.config.document import read_document  # noqa: PLC0415
-    from tidegate.config.references import follow  # noqa: PLC0415
-    from tidegate.config.sections.server import Records  # noqa: PLC0415
-
-    try:
-        document = read_document(found.read_bytes(), str(found))
-        section = follow(document.tree.get("records", {}), os.environ, found.parent)
-        if document.problems or section.faults:
-            return None
-        return Path(Records.model_validate(section.tree).path)
-    except (OSError, ValidationError):
-        return None

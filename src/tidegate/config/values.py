@@ -46,6 +46,15 @@ def key_table(config: Config) -> KeyTable:
     )
 
 
+def callers(config: Config) -> tuple[Principal, ...]:
+    """Everybody whom the file itself names: its keys in order, then the anonymous caller."""
+    anonymous = config.identity.anonymous
+    return (
+        *(_principal(key, key_id=(key.digest or "")[:8]) for key in config.identity.keys),
+        *((_principal(anonymous, key_id=ANONYMOUS),) if anonymous is not None else ()),
+    )
+
+
 def _principal(caller: Caller | Key, *, key_id: str) -> Principal:
     return Principal(caller.principal, caller.tenant, caller.roles, key_id)
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Literal, NamedTuple, Protocol, assert_never
+from urllib.parse import unquote
 
 from tidegate.policy import Principal
 
@@ -245,6 +246,14 @@ class LimitTable:
             if (amount := amount_of(matcher.limit, need)) or matcher.limit.unit != "money_micros"
         )
 
+    def scopes(self, principal: Principal) -> tuple[tuple[Limit, str], ...]:
+        """The limits that may concern calls of this caller, each with the scope it falls into."""
+        return tuple(
+            (matcher.limit, scope_key(matcher.limit.per, principal))
+            for matcher in self._matchers
+            if matcher.is_for(principal)
+        )
+
 
 def amount_of(limit: Limit, need: Need) -> int:
     """How much of `limit` a call that is expected to take `need` asks for.
@@ -293,6 +302,12 @@ def scope_key(per: Scope, principal: Principal) -> str:
             return f"key:{who}/{_escaped(principal.key_id)}"
 
 
+def scope_names(key: str) -> tuple[str, ...]:
+    """The kind of a scope and the names in it, the tenant first; the reverse of `scope_key`."""
+    kind, _, names = key.partition(":")
+    return (kind, *map(unquote, names.split("/"))) if names else (kind,)
+
+
 def _escaped(name: str) -> str:
     # Two names must not read as one ("a/b"+"c", "a"+"b/c"), and a name out of a token may hold
     # a lone surrogate, which no store can write.
@@ -314,12 +329,15 @@ class _Matcher:
         self._servers = _globs(limit.servers or ("*",), fold=True)
         self._tools = _globs(limit.tools or ("*",), fold=True)
 
+    def is_for(self, principal: Principal) -> bool:
+        if not self._tenants(principal.tenant):
+            return False
+        return self._any_role or any(self._roles(role) for role in principal.roles)
+
     def concerns(
         self, principal: Principal, route: str | None, server: str | None, tool: str | None
     ) -> bool:
-        if not self._tenants(principal.tenant):
-            return False
-        if not (self._any_role or any(self._roles(role) for role in principal.roles)):
+        if not self.is_for(principal):
             return False
         if route is not None:
             return self._routes is not None and self._routes(route)
@@ -360,4 +378,5 @@ __all__ = [
     "amount_of",
     "measure",
     "scope_key",
+    "scope_names",
 ]

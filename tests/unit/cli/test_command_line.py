@@ -8,8 +8,8 @@ import pytest
 from tidegate import __version__
 from tidegate.cli import run
 
-COMMANDS = ("serve", "demo", "check", "schema", "explain", "mcp")
-LATER = ("redact", "limits", "keys", "estimate", "providers", "clients", "init", "tail", "doctor")
+COMMANDS = ("serve", "demo", "check", "schema", "explain", "limits", "keys", "estimate", "mcp")
+LATER = ("redact", "providers", "clients", "init", "tail", "doctor")
 
 
 def test_help_lists_the_commands_fits_a_screen_and_ends_with_an_example(
@@ -24,7 +24,7 @@ def test_help_lists_the_commands_fits_a_screen_and_ends_with_an_example(
     assert shown.rstrip().splitlines()[-1].strip().startswith("Example: tidegate ")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, "mcp serve"])
+@pytest.mark.parametrize("command", [*COMMANDS, "mcp serve", "keys new"])
 def test_every_help_fits_a_screen_and_ends_with_an_example(
     command: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
