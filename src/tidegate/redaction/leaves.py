@@ -132,7 +132,7 @@ class LeafRedactor:
         if text.startswith("data:") and _place(path) in _URL_KEYS and _DATA_URL.fullmatch(text):
             self.treatment.counts.passes("base64")
             return text
-        if key in _BASE64_KEYS and self._is_base64(text, key, holder):
+        if text and key in _BASE64_KEYS and self._is_base64(text, key, holder):
             self.treatment.counts.passes("base64")
             return text
         return self.treatment.whole(text, key)

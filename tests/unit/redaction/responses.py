@@ -17,6 +17,13 @@ _FIELDS = {
     "response.code_interpreter_call_code": "code",
     "response.shell_call_command": "command",
 }
+_USAGE = {
+    "input_tokens": 3,
+    "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
+    "output_tokens": 5,
+    "output_tokens_details": {"reasoning_tokens": 0},
+    "total_tokens": 8,
+}
 
 
 class Upstream:
@@ -112,7 +119,7 @@ class Upstream:
             "parallel_tool_calls": True,
             "tool_choice": "auto",
             "tools": [],
-            "usage": {"input_tokens": 3, "output_tokens": 5} if done else None,
+            "usage": _USAGE if done else None,
         }
 
 
