@@ -38,7 +38,7 @@ class Child:
 
 
 @asynccontextmanager
-async def child(role: str, path: Path, *numbers: object) -> AsyncIterator[Child]:
+async def child(role: str, path: Path | str, *numbers: object) -> AsyncIterator[Child]:
     """Start the process; it is killed at the end if it still runs."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,6 +1,6 @@
 """What does another process do to the ledger's file?
 
-Run as `python -m tests.wire.ledger_process ROLE PATH [NUMBERS]` by the tests beside it: `race`
+Run as `python -m tests.wire.ledger_process ROLE PLACE [NUMBERS]` by the tests beside it: `race`
 takes all it can get, `write` reserves and settles until it is killed, `lock` and `hog` hold the
 file. Each says a word on stdout when it is ready and goes on at a line on stdin.
 """
@@ -15,7 +15,8 @@ from contextlib import closing
 from pathlib import Path
 
 from tidegate.clock import SystemClock
-from tidegate.limits import Charge, Granted, Limit, Need, Refused, SQLiteLedger
+from tidegate.limits import Charge, Granted, Ledger, Limit, Need, Refused, SQLiteLedger
+from tidegate.limits.redis import RedisLedger
 
 SCOPE = "tenant:acme"
 OWNER = "a process of the test"
@@ -27,9 +28,16 @@ def limit(cap: int) -> Limit:
     return Limit("tokens", "tokens", cap, 3_600.0)
 
 
-async def race(path: Path, cap: int, tries: int, name: str) -> None:
+def ledger_at(place: str) -> Ledger:
+    """The ledger on a file, or on the server of an address."""
+    if place.startswith("redis://"):
+        return RedisLedger(place, SystemClock(), deadline_s=5.0)
+    return SQLiteLedger(place, SystemClock())
+
+
+async def race(place: str, cap: int, tries: int, name: str) -> None:
     """Sixteen callers of this process want `AMOUNT` each, `tries` times in all."""
-    ledger = SQLiteLedger(path, SystemClock())
+    ledger = ledger_at(place)
     await ledger.open()
     say("ready")
     sys.stdin.readline()
@@ -95,7 +103,7 @@ def say(words: str) -> None:
 def main(role: str, path: str, *numbers: str) -> None:
     match role:
         case "race":
-            asyncio.run(race(Path(path), int(numbers[0]), int(numbers[1]), numbers[2]))
+            asyncio.run(race(path, int(numbers[0]), int(numbers[1]), numbers[2]))
         case "write":
             asyncio.run(write(Path(path), float(numbers[0])))
         case "lock":

@@ -54,7 +54,8 @@ class Readiness:
     """Why the gateway should, or should not, get requests.
 
     The supervisor sets `revision`, `reload_failed` and `draining`. A failed reload is reported
-    and does not make the gateway unready: the last good configuration is in force.
+    and does not make the gateway unready: the last good configuration is in force. So is a
+    store that is away while some limit is not closed without it (`serves_without_store`).
     """
 
     def __init__(
@@ -62,11 +63,13 @@ class Readiness:
         *,
         records: RecordsHealth,
         store_degraded: Callable[[], bool],
+        serves_without_store: Callable[[], bool] = lambda: False,
         demo: bool = False,
         revision: str = "",
     ) -> None:
         self._records = records
         self._store_degraded = store_degraded
+        self._serves_without_store = serves_without_store
         self._demo = demo
         self.revision = revision
         self.reload_failed = False
@@ -81,7 +84,9 @@ class Readiness:
             "records_degraded": records_degraded,
         }
         reasons = [reason for reason, holds in unready.items() if holds]
-        ready = not reasons
+        # All gateways lose a shared store at once: unready, they would leave nobody to serve.
+        serves = self._serves_without_store()
+        ready = not [one for one in reasons if not (serves and one == "store_degraded")]
         if self.reload_failed:
             reasons.append("config_reload_failed")
         return {

@@ -90,6 +90,9 @@ class Gateway:
         self.readiness = Readiness(
             records=self._recorder,
             store_degraded=lambda: self._ledger.degraded,
+            serves_without_store=lambda: any(
+                limit.on_store_down != "closed" for limit in self._revision.chat.limits.limits
+            ),
             demo=config.demo,
             revision=config.revision,
         )

@@ -174,6 +174,21 @@ def test_readiness_names_every_reason(
     }
 
 
+@pytest.mark.parametrize("records", [False, True])
+def test_a_store_that_is_away_is_named_and_makes_unready_only_who_cannot_serve_without_it(
+    records: object,
+) -> None:
+    ready = Readiness(
+        records=Records(degraded=bool(records)),
+        store_degraded=lambda: True,
+        serves_without_store=lambda: True,
+    )
+    report = ready.report()
+    assert report["ready"] is not bool(records)
+    assert report["reasons"] == ["store_degraded", *(["records_degraded"] if records else [])]
+    assert report["store"] == {"degraded": True}
+
+
 @pytest.mark.parametrize("kind", ["lifespan", "websocket"])
 def test_other_scopes_are_left_alone(kind: str) -> None:
     async def never(*_: object) -> dict[str, object]:

@@ -1,0 +1,222 @@
+"""Several gateways on one Redis: one set of limits, whatever happens to any of them."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.acceptance.processes import Running, serving
+from tests.acceptance.worlds import (
+    CHAT,
+    Upstream,
+    begin,
+    chat,
+    chat_body,
+    code,
+    configuration,
+    headers,
+    scripted,
+    write,
+)
+from tests.redis_server import RedisServer, redis_server
+from tidegate.clock import SystemClock
+from tidegate.limits import Limit, Usage
+from tidegate.limits.redis import RedisLedger
+from tidegate.testing.sockets import Answer
+
+SCOPE = "tenant:acme"
+WHOLE_S = 4.0
+"""No answer may take longer, stopped server or not; a model that is asked answers at once."""
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> Iterator[RedisServer]:
+    with redis_server(tmp_path) as server:
+        yield server
+
+
+@asynccontextmanager
+async def fleet(
+    folder: Path, server: RedisServer, count: int, **parts: Any
+) -> AsyncIterator[tuple[Upstream, list[Running]]]:
+    """`count` gateways on one server, and what they call."""
+    upstream = Upstream()
+    async with scripted(upstream) as model, AsyncExitStack() as stack:
+        tree = configuration(model.url, store={"url": server.url}, **parts)
+        gateways = []
+        for number in range(count):
+            own = folder / f"gateway{number}"
+            own.mkdir()
+            write(own, tree)
+            gateways.append(await stack.enter_async_context(serving(own)))
+        yield upstream, gateways
+
+
+async def usage(server: RedisServer, limit: Limit) -> Usage:
+    ledger = RedisLedger(server.url, SystemClock(), deadline_s=5.0, joins=False)
+    await ledger.open()
+    try:
+        return await ledger.usage(limit, SCOPE)
+    finally:
+        await ledger.close()
+
+
+def test_two_gateways_admit_exactly_the_cap(tmp_path: Path, server: RedisServer) -> None:
+    """Eight times the cap asked of two gateways at once, while the model takes its time."""
+    cap = 10
+
+    async def body() -> None:
+        limits = [{"name": "requests", "requests": cap, "window_s": 3_600.0}]
+        async with fleet(tmp_path, server, 2, limits=limits) as (upstream, gateways):
+            asked = [
+                asyncio.ensure_future(chat(gateways[turn % 2], "held", max_tokens=5))
+                for turn in range(8 * cap)
+            ]
+            done, waiting = set[asyncio.Task[Answer]](), set(asked)
+            while len(done) < 7 * cap:
+                more, waiting = await asyncio.wait(
+                    waiting, timeout=10.0, return_when=asyncio.FIRST_COMPLETED
+                )
+                assert more
+                done |= more
+            assert {task.result().status for task in done} == {429}
+            assert {code(task.result()) for task in done} == {"gateway.rate_limited"}
+            async with asyncio.timeout(10.0):
+                while upstream.begun["held"] < cap:
+                    await asyncio.wait(waiting, timeout=0.01)
+            upstream.release.set()
+            assert {(await task).status for task in waiting} == {200}
+            assert upstream.begun["held"] == cap
+
+    asyncio.run(body())
+
+
+@pytest.mark.full
+def test_what_a_killed_gateway_held_comes_back_when_its_leases_end(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    """kill -9 with open reservations: slots free again, tokens charged at their estimate."""
+    streams = Limit("streams", "concurrent", 5)
+    tokens = Limit("tokens", "tokens", 100_000, 3_600.0)
+    limits = [
+        {"name": "streams", "concurrent": 5},
+        {"name": "tokens", "tokens": 100_000, "window_s": 3_600.0},
+    ]
+    deadlines = {"connect_s": 0.5, "first_token_s": 1.0, "total_s": 1.0, "stream_total_s": 1.0}
+
+    async def body() -> None:
+        routes = [{"name": "default", "candidates": [{"provider": "only"}], "deadlines": deadlines}]
+        parts = {"limits": limits, "routes": routes}
+        async with fleet(tmp_path, server, 2, **parts) as (_, (one, other)):
+            for _ in range(5):
+                await begin(one, "stuck", max_tokens=100)
+            assert (await chat(other, max_tokens=5)).status == 429
+            held = await usage(server, tokens)
+            await one.kill()
+            assert await usage(server, streams) == Usage(0, 5, 0, None)
+            # Their time is not waited for here: the keys say when it is over, and it is moved.
+            client = server.client()
+            leases = client.zrange("tidegate:leases", 0, -1, withscores=True)
+            assert len(leases) == 5
+            for name, _due in leases:
+                client.zadd("tidegate:leases", {name: 1})
+            client.close()
+            assert (await chat(other, max_tokens=5)).status == 200
+            assert (await usage(server, streams)).reserved == 0
+            after = await usage(server, tokens)
+            assert (after.reserved, after.used - 43) == (0, held.reserved)
+
+    asyncio.run(body())
+
+
+async def asked_until(
+    gateway: Running, done: asyncio.Event, answers: list[tuple[float, Answer]]
+) -> None:
+    """One request after the other on one connection, with the time that each took."""
+    loop = asyncio.get_running_loop()
+    async with await gateway.client() as client:
+        while not done.is_set():
+            began_s = loop.time()
+            async with asyncio.timeout(WHOLE_S):
+                answer = await client.ask(
+                    "POST", CHAT, headers=headers(), body=chat_body(max_tokens=5)
+                )
+            answers.append((loop.time() - began_s, answer))
+
+
+@pytest.mark.parametrize("away_s", [0.6, pytest.param(3.0, marks=pytest.mark.full)])
+def test_a_stopped_server_stops_no_gateway(
+    tmp_path: Path, server: RedisServer, away_s: float
+) -> None:
+    """SIGSTOP under load: all are served by their share, in time, marked, and told afterwards."""
+    requests = Limit("requests", "requests", 100_000, 3_600.0)
+    limits = [{"name": "requests", "requests": 100_000, "window_s": 3_600.0}]
+
+    async def body() -> None:
+        loop = asyncio.get_running_loop()
+        async with fleet(tmp_path, server, 2, limits=limits) as (upstream, gateways):
+            done, answers = asyncio.Event(), list[tuple[float, Answer]]()
+            load = [
+                asyncio.ensure_future(asked_until(gateways[lane % 2], done, answers))
+                for lane in range(6)
+            ]
+            while len(answers) < 20:
+                await asyncio.wait(load, timeout=0.02)
+            server.pause()
+            resumed = asyncio.Event()
+            loop.call_later(away_s, resumed.set)
+            await asyncio.gather(*(one.event("ledger_store_failed") for one in gateways))
+            for gateway in gateways:
+                ready = await gateway.admin("/readyz")
+                report = json.loads(ready.body)
+                assert (ready.status, report["reasons"]) == (200, ["store_degraded"])
+                metrics = (await gateway.admin("/metrics")).body.decode()
+                assert "tidegate_store_degraded 1.0" in metrics
+            await resumed.wait()
+            server.resume()
+            for gateway in gateways:
+                await gateway.event("local_admissions_told")
+            done.set()
+            await asyncio.gather(*load)
+            assert {answer.status for _, answer in answers} == {200}
+            marked = [a for _, a in answers if a.header("x-tidegate-limiter") == "degraded"]
+            assert marked
+            # 0.25 s for the store and 0.25 s of grace; three times that on a busy machine.
+            assert max(took_s for took_s, _ in answers) < 3 * 0.5
+            for gateway in gateways:
+                assert len(gateway.events("ledger_store_failed")) == 1
+                assert len(gateway.events("ledger_store_serves_again")) == 1
+            assert upstream.begun["quick"] == len(answers)
+            counted = await usage(server, requests)
+            assert counted.used + counted.reserved == len(answers)
+
+    asyncio.run(body())
+
+
+@pytest.mark.full
+def test_money_stays_closed_while_its_store_is_away(tmp_path: Path, server: RedisServer) -> None:
+    parts: dict[str, Any] = {
+        "limits": [{"name": "money", "money_micros": 10**9}],
+        "prices": {"only": {"*": {"input": 1_000_000, "output": 1_000_000}}},
+    }
+
+    async def body() -> None:
+        async with fleet(tmp_path, server, 1, **parts) as (upstream, (gateway,)):
+            assert (await chat(gateway, max_tokens=5)).status == 200
+            server.kill()
+            for _ in range(3):
+                refused = await chat(gateway, max_tokens=5)
+                assert (refused.status, code(refused)) == (503, "gateway.store_unavailable")
+                assert refused.header("retry-after") == "1"
+            assert (await gateway.admin("/readyz")).status == 503
+            server.start()
+            await gateway.event("ledger_store_serves_again")
+            assert (await chat(gateway, max_tokens=5)).status == 200
+            assert (await gateway.admin("/readyz")).status == 200
+            assert upstream.begun["quick"] == 2
+
+    asyncio.run(body())
