@@ -116,8 +116,12 @@ make held text leave early.
 
 
 def is_streamed(path: Path) -> bool:
-    """The leaf at `path` of a delta is a piece of a text that goes on in later events."""
-    if not path:  # the whole of `text`, which a choice may carry in place of a delta
+    """The leaf at `path` of a delta is a piece of a text that goes on in later events.
+
+    So is every string that stands in the delta itself: whoever adds deltas up joins them, also
+    those of a field that nobody has heard of.
+    """
+    if len(path) <= 1:  # no step: `text`, which a choice may carry in place of a delta
         return True
     if path[-1] == "input":
         return path[-2:-1] == ("custom",)

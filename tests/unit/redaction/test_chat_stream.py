@@ -194,6 +194,16 @@ def test_other_strings_are_scanned_whole_and_structure_passes() -> None:
     assert list(redactor.counts) == ["api_key", "email", "credit_card"]
 
 
+@pytest.mark.parametrize("field", ["record_field", "output", "data", "url"])
+def test_a_string_of_a_delta_that_nobody_knows_is_a_text_like_any_other(field: str) -> None:
+    text = "see jane@example.com and 4111-1111-1111-1111"
+    for pieces in every_split(text, three_way_max=0):
+        events = [chunk({"content": "", field: piece}) for piece in pieces]
+        client, _ = run([*events, finish()])
+        assert client.fields[0][field] == f"see {EMAIL} and {CARD}"
+        assert client.late == 0
+
+
 def test_a_structural_name_does_not_hide_a_long_text() -> None:
     doc = {"id": "x " * 200 + "jane@example.com", "choices": []}
     (data,) = ChatStreamRedactor(POLICY).feed(json.dumps(doc).encode())
