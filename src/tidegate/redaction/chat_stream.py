@@ -202,10 +202,13 @@ class _Event:
         """What leaves for a piece of a text under the key `name`."""
         self.texts += 1
         self.fed = (name, text, channel.feed)
-        self.shown = channel.feed(text)
-        # A text that came with the finish reason may leave with it; an older one goes before.
-        if ends and text:
-            self.shown += channel.flush()
+        if not ends:
+            self.shown = channel.feed(text)
+        elif text:
+            # What came with the finish reason may leave with it, and what is older before it.
+            self.shown = channel.feed(text) + channel.flush()
+        else:
+            self.shown = ""  # all that is left goes before
         return self.shown
 
 

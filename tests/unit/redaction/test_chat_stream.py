@@ -3,7 +3,7 @@ import json
 import pytest
 
 from tests.unit.redaction.chat import Client, chunk, content, finish, run
-from tests.unit.redaction.samples import CARD, DEMO, DEMO_MASKED, EMAIL, SECRET, VISA, key
+from tests.unit.redaction.samples import CARD, DEMO, DEMO_MASKED, EMAIL, SECRET, VISA, key, pem
 from tidegate.redaction import (
     BlockedContent,
     ChatStreamRedactor,
@@ -307,3 +307,8 @@ def test_client_helper_counts_text_after_finish() -> None:
     client.read(finish())
     client.read(content("x"))
     assert client.late == 1
+
+
+def test_an_empty_text_that_comes_with_the_finish_changes_no_order() -> None:
+    client, _ = run([content(pem(3)), content("\nafter"), finish()])
+    assert client.texts == {0: f"{SECRET}\nafter"}
