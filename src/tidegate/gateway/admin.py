@@ -55,7 +55,9 @@ class Readiness:
 
     The supervisor sets `revision`, `reload_failed` and `draining`. A failed reload is reported
     and does not make the gateway unready: the last good configuration is in force. So is a
-    store that is away while some limit is not closed without it (`serves_without_store`).
+    store that is away while some limit is not closed without it (`serves_without_store`), and
+    a wall clock that does not agree with the time in the books (`clock_ahead_s`, 0.0: it does):
+    limits count on by the time that has passed.
     """
 
     def __init__(
@@ -64,12 +66,14 @@ class Readiness:
         records: RecordsHealth,
         store_degraded: Callable[[], bool],
         serves_without_store: Callable[[], bool] = lambda: False,
+        clock_ahead_s: Callable[[], float] = lambda: 0.0,
         demo: bool = False,
         revision: str = "",
     ) -> None:
         self._records = records
         self._store_degraded = store_degraded
         self._serves_without_store = serves_without_store
+        self._clock_ahead_s = clock_ahead_s
         self._demo = demo
         self.revision = revision
         self.reload_failed = False
@@ -89,6 +93,9 @@ class Readiness:
         ready = not [one for one in reasons if not (serves and one == "store_degraded")]
         if self.reload_failed:
             reasons.append("config_reload_failed")
+        ahead_s = self._clock_ahead_s()
+        if ahead_s:
+            reasons.append("wall_clock_stepped")
         return {
             "ready": ready,
             "reasons": reasons,
@@ -97,6 +104,7 @@ class Readiness:
                 "last_reload": "failed" if self.reload_failed else "ok",
             },
             "store": {"degraded": store_degraded},
+            "clock": {"ahead_s": round(ahead_s, 3)},
             "records": {"degraded": records_degraded, "dropped": self._records.dropped},
             "draining": self.draining,
             "demo": self._demo,

@@ -93,6 +93,7 @@ class Gateway:
             serves_without_store=lambda: any(
                 limit.on_store_down != "closed" for limit in self._revision.chat.limits.limits
             ),
+            clock_ahead_s=lambda: self._ledger.clock_ahead_s,
             demo=config.demo,
             revision=config.revision,
         )
@@ -199,6 +200,8 @@ class Gateway:
             records=self._recorder,
             in_flight=lambda: self._front.in_flight,
             store_degraded=lambda: self._ledger.degraded,
+            clock_ahead_s=lambda: self._ledger.clock_ahead_s,
+            settlements=self._charging,
             breakers=self._breakers,
         )
 

@@ -44,6 +44,18 @@ class RecordsState(Protocol):
         """Whether records are not being kept right now."""
 
 
+class SettlementsState(Protocol):
+    """What is known of the ends of reservations."""
+
+    @property
+    def pending(self) -> int:
+        """Not yet confirmed by the store."""
+
+    @property
+    def unconfirmed(self) -> int:
+        """Not confirmed in time."""
+
+
 @dataclass(frozen=True, slots=True)
 class Watched:
     """What is asked for its state at each scrape; None is left out.
@@ -54,6 +66,8 @@ class Watched:
     records: RecordsState | None = None
     in_flight: Callable[[], int] | None = None
     store_degraded: Callable[[], bool] | None = None
+    clock_ahead_s: Callable[[], float] | None = None
+    settlements: SettlementsState | None = None
     breakers: Callable[[], Iterable[tuple[str, str]]] | None = None
     log_fields_dropped: Callable[[], int] | None = None
 
@@ -218,6 +232,11 @@ class _AtScrape(Collector):
         if watched.store_degraded is not None:
             degraded = watched.store_degraded()
             yield _gauge("store_degraded", "1 while the ledger's store fails.", degraded)
+        if watched.clock_ahead_s is not None:
+            text = "Wall clock minus the time in the books; 0 while they agree."
+            yield _gauge("wall_clock_ahead_seconds", text, watched.clock_ahead_s())
+        if watched.settlements is not None:
+            yield from _settlements(watched.settlements)
         if watched.log_fields_dropped is not None:
             dropped = watched.log_fields_dropped()
             yield _total("log_fields_dropped", "Log fields outside the allow-list.", dropped)
@@ -225,6 +244,13 @@ class _AtScrape(Collector):
             yield from _records(watched.records)
         if watched.breakers is not None:
             yield _breakers(watched.breakers())
+
+
+def _settlements(settlements: SettlementsState) -> Iterator[Metric]:
+    text = "Ends of reservations that the store has yet to confirm."
+    yield _gauge("settlements_pending", text, settlements.pending)
+    text = "Ends of reservations that the store did not confirm in time."
+    yield _total("settlements_unconfirmed", text, settlements.unconfirmed)
 
 
 def _records(records: RecordsState) -> Iterator[Metric]:

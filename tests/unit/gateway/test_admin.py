@@ -139,14 +139,16 @@ def test_metrics_that_are_switched_off_are_not_there() -> None:
 
 
 @pytest.mark.parametrize(
-    ("draining", "store", "records", "reload_failed"), list(product([False, True], repeat=4))
+    ("draining", "store", "records", "reload_failed", "clock"),
+    list(product([False, True], repeat=5)),
 )
 def test_readiness_names_every_reason(
-    draining: object, store: object, records: object, reload_failed: object
+    draining: object, store: object, records: object, reload_failed: object, clock: object
 ) -> None:
     ready = Readiness(
         records=Records(degraded=bool(records), dropped=5),
         store_degraded=lambda: bool(store),
+        clock_ahead_s=lambda: -3600.00049 if clock else 0.0,
         revision="3fa4",
     )
     ready.draining, ready.reload_failed = bool(draining), bool(reload_failed)
@@ -159,6 +161,7 @@ def test_readiness_names_every_reason(
             ("store_degraded", store),
             ("records_degraded", records),
             ("config_reload_failed", reload_failed),
+            ("wall_clock_stepped", clock),
         )
         if holds
     ]
@@ -168,6 +171,7 @@ def test_readiness_names_every_reason(
         "reasons": reasons,
         "config": {"revision": "3fa4", "last_reload": "failed" if reload_failed else "ok"},
         "store": {"degraded": bool(store)},
+        "clock": {"ahead_s": -3600.0 if clock else 0.0},
         "records": {"degraded": bool(records), "dropped": 5},
         "draining": bool(draining),
         "demo": False,

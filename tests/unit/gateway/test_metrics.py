@@ -34,6 +34,8 @@ def test_every_event_counts_under_its_labels() -> None:
         metrics.attempt(provider="primary", result="rate_limited")
         metrics.first_byte(provider="primary", seconds=0.3)
         metrics.tokens(tenant="acme", kind="output", amount=21)
+        metrics.cost(tenant="acme", micros=74)
+        metrics.abandoned(provider="primary", tokens=5, micros=6)
         metrics.limit_rejected(tenant="acme", limit="tpm")
         metrics.redacted(direction="response", found={"email": 2, "ssn": 1})
         metrics.tool_decision(server="backend", decision="deny", rule="rules[0]")
@@ -51,6 +53,9 @@ def test_every_event_counts_under_its_labels() -> None:
         sample("attempts_total", provider="primary", result="rate_limited"): 2,
         sample("first_byte_seconds_sum", provider="primary"): 0.6,
         sample("tokens_total", tenant="acme", kind="output"): 42,
+        sample("cost_micros_total", tenant="acme"): 148,
+        sample("abandoned_tokens_total", provider="primary"): 10,
+        sample("abandoned_cost_micros_total", provider="primary"): 12,
         sample("limit_rejections_total", tenant="acme", limit="tpm"): 2,
         sample("redactions_total", kind="email", direction="response"): 4,
         sample("redactions_total", kind="ssn", direction="response"): 2,
@@ -71,6 +76,12 @@ class Records:
     degraded: bool = True
 
 
+@dataclass
+class Settlements:
+    pending: int = 3
+    unconfirmed: int = 2
+
+
 def test_what_is_watched_is_asked_at_each_scrape() -> None:
     metrics, running = Metrics(), [0]
     assert sample("requests_in_flight") not in scraped(metrics)
@@ -78,6 +89,8 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
         records=Records(),
         in_flight=lambda: running[0],
         store_degraded=lambda: True,
+        clock_ahead_s=lambda: -3600.5,
+        settlements=Settlements(),
         breakers=lambda: [
             ("primary", "closed"),
             ("primary", "half_open"),
@@ -92,6 +105,9 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
     expected = {
         sample("requests_in_flight"): 7,
         sample("store_degraded"): 1,
+        sample("wall_clock_ahead_seconds"): -3600.5,
+        sample("settlements_pending"): 3,
+        sample("settlements_unconfirmed_total"): 2,
         sample("log_fields_dropped_total"): 4,
         sample("records_written_total"): 10,
         sample("records_dropped_total"): 2,
