@@ -55,7 +55,7 @@ _NETWORKS: dict[str, tuple[tuple[str, str, int, int], ...]] = {
 # A number that follows such a word is a card whatever its network, as long as it checks.
 _CUE = re.compile(
     r"(?i:\bcards?\b|\bcc\b|\b(?:visa|maestro|mastercard|amex|jcb|discover|unionpay)\b)"
-    r"[^0-9\n]{0,24}$"
+    r"[^0-9\n]{0,24}\n?\Z"
 )
 _CUE_REACH = 40
 
@@ -70,7 +70,7 @@ def in_network(digits: str) -> bool:
 
 
 def cued(text: str, head: int) -> bool:
-    """A word for a card stands shortly before, on the same line and with no digit between."""
+    """A word for a card stands shortly before, at most one line up and with no digit between."""
     return _CUE.search(text, max(0, head - _CUE_REACH), head) is not None
 
 

@@ -63,7 +63,7 @@ _SPELLED_DOMAIN = re.compile(
     rf"(?:{_LABEL}\.)+(?:[{_OTHER}]{{2,}}+|[A-Za-z{LATIN}]{{2,}}+|xn--[A-Za-z0-9\-]+)"
 )
 _HAS_OTHER = re.compile(rf"[{_OTHER}]")
-_BEFORE = re.compile(rf"[A-Za-z{LATIN}0-9._%+'~\-]{{0,64}}@?[{_OTHER}]$")
+_BEFORE = re.compile(rf"[A-Za-z{LATIN}0-9._%+'~\-]{{0,64}}@?[{_OTHER}]\Z")
 _ANY_RUN = DottedRun(re.compile(rf"(?:[{_OTHER}\-]|\.(?=[{_OTHER}\-]))*"))
 
 

@@ -20,7 +20,7 @@ class _Token(Enum):
 
 _SPACES = re.compile(r"[ \t]{0,2}")
 _PART = re.compile(r"[A-Za-z0-9._%+'\-]{1,64}")
-_LAST_PART = re.compile(r"(?<![A-Za-z0-9._%+'\-])[A-Za-z0-9._%+'\-]+(?=.$)")
+_LAST_PART = re.compile(r"(?<![A-Za-z0-9._%+'\-])[A-Za-z0-9._%+'\-]+(?=.\Z)")
 _BRACKET = re.compile(r"[\[({<] ?([A-Za-z.@]{1,5}) ?[\])}>]")
 _OPEN_BRACKET = re.compile(r"[\[({<] ?[A-Za-z.@]{0,5} ?")
 _WORD = re.compile(r"[A-Za-z]{1,7}|@")

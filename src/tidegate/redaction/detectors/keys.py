@@ -85,7 +85,7 @@ class WebTokens:
             yield Hit(found.start(), found.end(), self.family, "jwt", SECRET, TokenRun())
 
 
-_BOT = re.compile(r"(?<![A-Za-z0-9])[0-9]{8,10}:$")
+_BOT = re.compile(r"(?<![A-Za-z0-9])[0-9]{8,10}:\Z")
 _BOT_BODY = re.compile(rf"A{SAFE}{{0,400}}")
 _BOT_SIZE = 33
 
@@ -116,7 +116,7 @@ class BotTokens:
         return Hit(start, stop, self.family, "telegram_token", SECRET, URL_SAFE)
 
 
-_SIGNED = re.compile(r"(?:[?&;]sig|(?i:[?&]x-(?:amz|goog)-signature))=$")
+_SIGNED = re.compile(r"(?:[?&;]sig|(?i:[?&]x-(?:amz|goog)-signature))=\Z")
 _SIGNATURE = re.compile(r"[A-Za-z0-9+/_\-]{40,}={0,2}")
 _SIGNATURE_OPEN = re.compile(r"[A-Za-z0-9+/_\-]*={0,2}")
 _SIGNATURE_RUN = CharRun(re.compile(r"[A-Za-z0-9+/_=\-]*"))

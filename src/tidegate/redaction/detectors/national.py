@@ -84,7 +84,7 @@ class _Row:
         self._named = named and number.check is not None
         self._layouts = re.compile(number.layouts)
         self._distinct = re.compile(number.distinct)
-        self._cue = re.compile(rf"(?i:\b(?:{number.cue}|{ANY_CUE}))[^0-9\n]{{0,24}}$")
+        self._cue = re.compile(rf"(?i:\b(?:{number.cue}|{ANY_CUE}))[^0-9\n]{{0,24}}\n?\Z")
 
     def fits(self, written: str, compact: str) -> bool:
         """Form and check are right."""

@@ -20,7 +20,7 @@ _QUAD = re.compile(
 )
 # Four numbers that count releases or chapters.
 _COUNTED = re.compile(
-    r"(?i:\bv|\bver(?:sion)?|\brelease|\bbuild|\bsections?|\bchapter|\bclause|\boid)[ .:=]{0,3}$"
+    r"(?i:\bv|\bver(?:sion)?|\brelease|\bbuild|\bsections?|\bchapter|\bclause|\boid)[ .:=]{0,3}\Z"
 )
 _COUNTED_REACH = 16
 _PRIVATE = tuple(
@@ -81,8 +81,10 @@ class IPv4Addresses:
 
 _RUN = re.compile(r"[0-9A-Fa-f:.]*")
 _LONGEST = 45
-_HEAD = re.compile(r"(?<![A-Za-z0-9:.])[0-9A-Fa-f]{0,4}:$")
-_SLICE = re.compile(r"[A-Za-z0-9_\])]\[$")
+_HEAD = re.compile(r"(?<![A-Za-z0-9.])[0-9A-Fa-f]{0,4}:\Z")
+# The group before it, if it is one: then the address began there.
+_GROUP_BEFORE = re.compile(r"(?<![A-Za-z0-9])[0-9A-Fa-f]{0,4}:\Z")
+_SLICE = re.compile(r"[A-Za-z0-9_\])]\[\Z")
 
 
 def spells_ipv6(text: str) -> bool:
@@ -100,7 +102,7 @@ class IPv6Addresses:
     """Eight groups, or fewer around `::`."""
 
     rank = 90
-    anchors = ((":", r"(?:(?<=[0-9A-Fa-f]:)|(?<=[^A-Za-z0-9]:))"),)
+    anchors = ((":", "(?<![G-Zg-z_]:)"),)
 
     def __init__(self, family: str = "ip", *, private: bool = False) -> None:
         self.family = family
@@ -109,9 +111,12 @@ class IPv6Addresses:
     def opens(self, text: str, start: int, stop: int) -> int | None:
         """See `SpanningDetector`."""
         found = _HEAD.search(text, max(start, stop - 5), stop) if text[stop - 1] == ":" else None
-        if found is None or _SLICE.search(text, max(0, found.start() - 2), found.start()):
+        if found is None:
             return None
-        return found.start()
+        place = found.start()
+        if _GROUP_BEFORE.search(text, max(0, place - 6), place):
+            return None
+        return None if _SLICE.search(text, max(0, place - 2), place) else place
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""
@@ -136,7 +141,8 @@ _DASHED = re.compile(
     r"(?<![A-Za-z0-9.\-])(?:[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4}){2})"
     r"(?![A-Za-z0-9]|[.\-][0-9A-Fa-f])"
 )
-_MAC_HEAD = re.compile(r"(?<![A-Za-z0-9:\-])[0-9A-Fa-f]{2}:$")
+_MAC_HEAD = re.compile(r"(?<![A-Za-z0-9\-])[0-9A-Fa-f]{2}:\Z")
+_PAIR_BEFORE = re.compile(r"(?<![A-Za-z0-9])[0-9A-Fa-f]{2}:\Z")
 _MAC_SIZE = 17
 
 
@@ -166,7 +172,9 @@ class MacAddresses:
     def opens(self, text: str, start: int, stop: int) -> int | None:
         """See `SpanningDetector`."""
         found = _MAC_HEAD.search(text, max(start, stop - 3), stop)
-        return found.start() if found else None
+        if found is None or _PAIR_BEFORE.search(text, max(0, found.start() - 4), found.start()):
+            return None
+        return found.start()
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""

@@ -12,7 +12,7 @@ from tidegate.redaction.spans import PASSPORT
 
 _CUE = re.compile(
     r"(?i:\b(?:passport|passeport|reisepass|pasaporte|passaporto|passaporte|paspoort|paszport))"
-    r"[^0-9\n]{0,32}$"
+    r"[^0-9\n]{0,32}\n?\Z"
 )
 _CUE_REACH = 56
 _NUMBER = re.compile(

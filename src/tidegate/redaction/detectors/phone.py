@@ -17,7 +17,7 @@ _LONGEST = 48
 _TAIL = 20
 _MOST_DIGITS = 15
 # The first digits of a number, or a parenthesis that may open one.
-_START = re.compile(r"(?<![A-Za-z0-9_.%@~+\-])(?<![0-9][ :])(?:\+?[0-9]|\+$|\($)")
+_START = re.compile(r"(?<![A-Za-z0-9_.%@~+\-])(?<![0-9][ :])(?:\+?[0-9]|\+\Z|\(\Z)")
 _GROUP = r"(?:\(\+?[0-9]{1,5}\)|[0-9]{1,15})"
 _NUMBER = re.compile(rf"\+?{_GROUP}(?: ?/ ?[0-9]{{1,15}}|[ .\-]?{_GROUP}){{0,9}}")
 # The beginning of a number, and what may stand between two of its groups.
@@ -35,7 +35,7 @@ _CUE = re.compile(
     r"(?:[^0-9\n]{0,24}|[^0-9\n]{0,8}:[ \t]*\n[ \t]*)"
     r"|\b(?:call|dial|ring|reach|text|answer|contact)(?:s|ed|ing)?"
     r"(?:(?: [a-z']{1,12}){0,3} (?:at|on|under|via))?[ :]{0,2}"
-    r"|\b(?:messages?|texts?) (?:to|from|at) |\bregistered (?:number |phone |mobile )?)$"
+    r"|\b(?:messages?|texts?) (?:to|from|at) |\bregistered (?:number |phone |mobile )?)\Z"
 )
 _CUE_REACH = 64
 # Dates, ZIP+4, social security numbers, addresses in a network, decimals, years of a volume.

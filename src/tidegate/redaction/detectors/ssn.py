@@ -21,7 +21,7 @@ from tidegate.redaction.detectors.digits import (
 from tidegate.redaction.hits import RANKS, Hit
 from tidegate.redaction.spans import SSN
 
-_CUE = re.compile(r"(?i:\bssn\b|social[ \-]security)[^0-9\n]{0,32}$")
+_CUE = re.compile(r"(?i:\bssn\b|social[ \-]security)[^0-9\n]{0,32}\n?\Z")
 _CUE_REACH = 56
 
 

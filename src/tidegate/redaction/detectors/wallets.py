@@ -23,7 +23,7 @@ _PATTERN = re.compile(
     r"|(?P<ethereum>0x[0-9A-Fa-f]{40})"
     r")(?![A-Za-z0-9])"
 )
-_CUE = re.compile(r"(?i:\beth\b|ether\w*|wallet|\baddress\b|\busdt\b|\berc-?20\b)[^\n]{0,32}$")
+_CUE = re.compile(r"(?i:\beth\b|ether\w*|wallet|\baddress\b|\busdt\b|\berc-?20\b)[^\n]{0,32}\n?\Z")
 _CUE_REACH = 64
 
 
