@@ -72,16 +72,16 @@ PILLAR_4 := tests/unit/limits tests/contract/ledger tests/unit/routing tests/uni
             $(wildcard tests/app/test_chat*.py) $(wildcard tests/wire/test_ledger*.py) tests/seed/test_task4_router.py
 
 test: $(READY)      ## the fast tier: under 90 s on two cores
-	@$(PYTEST) -n 2 -m "not full"
+	@$(PYTEST) -n 2 -m "not full and not proof"
 
 test-1: $(READY)    ## tests of the strict MCP server
-	@$(PYTEST) -n 2 -m "not full" $(PILLAR_1)
+	@$(PYTEST) -n 2 -m "not full and not proof" $(PILLAR_1)
 test-2: $(READY)    ## tests of the MCP gateway
-	@$(PYTEST) -n 2 -m "not full" $(PILLAR_2)
+	@$(PYTEST) -n 2 -m "not full and not proof" $(PILLAR_2)
 test-3: $(READY)    ## tests of the redaction
-	@$(PYTEST) -n 2 -m "not full" $(PILLAR_3)
+	@$(PYTEST) -n 2 -m "not full and not proof" $(PILLAR_3)
 test-4: $(READY)    ## tests of limits and failover
-	@$(PYTEST) -n 2 -m "not full" $(PILLAR_4)
+	@$(PYTEST) -n 2 -m "not full and not proof" $(PILLAR_4)
 
 lint: $(READY)
 	@$(PY) -m ruff format --check src tests bench
@@ -99,7 +99,7 @@ casebook: $(READY)
 
 # pytest runs last, so that its summary closes the output.
 test-all: lint types contracts docs-check casebook     ## everything: static checks, case files, all tests
-	@$(PYTEST) -n 2
+	@$(PYTEST) -n 2 -m "not proof"
 
 docs: $(READY)      ## write the reference pages from the code
 	@$(PY) docs/generate.py
@@ -109,8 +109,8 @@ docs-check: $(READY)
 bench: $(READY)     ## measurements, as ratios within one run
 	@for script in bench/bench_*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
-proof: $(READY)     ## long runs outside CI (soak, mutation, fuzz); none in this release
-	@echo "proof: this release has no long runs yet; bench/README.md says what will be measured"
+proof: $(READY)     ## long runs outside CI: kills, crowds, random texts and histories without end
+	@$(PYTEST) -n 2 -m proof
 
 # --- upkeep -------------------------------------------------------------------------------------
 

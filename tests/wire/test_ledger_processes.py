@@ -41,12 +41,16 @@ def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> No
     asyncio.run(_killed_after(tmp_path, lines))
 
 
-@pytest.mark.full
-def test_what_was_acknowledged_survives_twenty_kills(tmp_path: Path) -> None:
-    for turn in range(20):
+@pytest.mark.parametrize(
+    "turns",
+    [pytest.param(20, marks=pytest.mark.full), pytest.param(200, marks=pytest.mark.proof)],
+)
+def test_what_was_acknowledged_survives_many_kills(tmp_path: Path, turns: int) -> None:
+    """R9."""
+    for turn in range(turns):
         folder = tmp_path / str(turn)
         folder.mkdir()
-        asyncio.run(_killed_after(folder, 1 + 137 * turn))
+        asyncio.run(_killed_after(folder, 1 + 137 * turn % 2_741))
 
 
 async def _killed_after(folder: Path, lines: int) -> None:

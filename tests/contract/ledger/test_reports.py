@@ -134,13 +134,19 @@ def test_tenants_that_were_seen_once_are_forgotten() -> None:
     asyncio.run(main())
 
 
-@pytest.mark.full
-def test_of_many_tenants_only_the_active_ones_are_kept() -> None:
+@pytest.mark.parametrize(
+    "tenants",
+    [
+        pytest.param(200_000, marks=pytest.mark.full),
+        pytest.param(1_000_000, marks=pytest.mark.proof),
+    ],
+)
+def test_of_many_tenants_only_the_active_ones_are_kept(tenants: int) -> None:
     """R8."""
 
     async def main() -> None:
         clock = ManualClock()
-        await crowd(MemoryLedger(clock), clock, tenants=200_000, active=1_000)
+        await crowd(MemoryLedger(clock), clock, tenants=tenants, active=1_000)
 
     asyncio.run(main())
 
