@@ -160,6 +160,7 @@ def _of_body(
         before="" if lead else f"(?<!{one})",
         after="" if most is None else f"(?!{one})",
         checked_from=len(lead),
+        loose=f"{''.join(CharSet.chars(char).regex() for char in lead)}{one}+",
     )
 
 

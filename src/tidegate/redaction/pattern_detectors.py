@@ -42,6 +42,8 @@ class Shape:
     after: str = ""
     checked_from: int = 0
     check: Check | None = None
+    loose: str = ""
+    """What looks like a value at first sight, as a regex; without it, a value without edges."""
 
     @property
     def spans(self) -> bool:
@@ -66,6 +68,7 @@ class CustomDetector:
         self._tree = shape.tree
         self._check = shape.check
         self._checked_from = shape.checked_from
+        self._loose = shape.loose or _body(shape)
         chars = alphabet(shape.tree)
         ends = "" if shape.longest is None else EDGE
         self._value = re.compile(
@@ -95,6 +98,27 @@ class CustomDetector:
                 count -= 1
             if count == 0:
                 return
+
+    def near(self, text: str) -> Iterator[tuple[int, int, str]]:
+        """What looks like a value in `text` and is none: start, end, and why not.
+
+        `text` is folded. For explanations, so its cost does not matter: up to quadratic.
+        """
+        for found in re.finditer(self._loose, text, re.DOTALL):
+            if self._value.search(text, found.start(), found.end() + 1) is None:
+                yield found.start(), found.end(), self._why_not(text, found)
+            elif not self._passes(found):
+                yield found.start(), found.end(), "its check fails"
+
+    def _why_not(self, text: str, found: re.Match[str]) -> str:
+        size = found.end() - found.start()
+        if size < self.shortest:
+            return f"{size} characters, a value has {self.shortest} or more"
+        if self.longest is not None and size > self.longest:
+            return f"{size} characters, a value has {self.longest} at most"
+        left = text[max(0, found.start() - 1) : found.start() + 1]
+        side = "in front of" if len(left) == 2 and left.isascii() and left.isalnum() else "behind"
+        return f"a letter or digit stands {side} it"
 
     def _passes(self, found: re.Match[str]) -> bool:
         if self._check is None:

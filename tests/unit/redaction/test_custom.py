@@ -236,6 +236,26 @@ def test_what_adversaries_repeat_takes_steps_in_proportion_to_its_length() -> No
     assert counted[2] <= 2.6 * counted[1]
 
 
+@pytest.mark.parametrize(
+    ("description", "text", "why"),
+    [
+        (EMPLOYEE, "a EMP-12345 b", "9 characters, a value has 10 or more"),
+        (EMPLOYEE, "EMP-123456789", "13 characters, a value has 12 at most"),
+        (EMPLOYEE, "TEMP-123456", "a letter or digit stands in front of it"),
+        (EMPLOYEE, "EMP-123456x", "a letter or digit stands behind it"),
+        (CHECKED, "no 1234567890", "its check fails"),
+        (PHONE, "(415) 555-26712", "a letter or digit stands behind it"),
+        (EMPLOYEE, "EMP-123456, x", None),
+        (CHECKED, "1234567897", None),
+    ],
+)
+def test_what_only_looks_like_a_value_is_explained(
+    description: dict[str, Any], text: str, why: str | None
+) -> None:
+    reasons = [reason for _, _, reason in detector("BADGE", **description).near(text)]
+    assert reasons == ([] if why is None else [why])
+
+
 # ---- descriptions that make no detector ----------------------------------------------------------
 
 
