@@ -8,7 +8,7 @@ READY  := .venv/.ready
 PYTEST := $(PY) -m pytest
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook \
+.PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook recall \
         task1 task2-downstream task2-gateway task3-provider task3-gateway task4-providers task4-gateway \
         docs docs-check bench proof lock clean
 
@@ -96,6 +96,9 @@ check: lint types contracts docs-check test    ## format, lint, types, import co
 # The case files lie in tests/data/cases; known failures are listed beside them and may only shrink.
 casebook: $(READY)
 	@$(PY) -m tests.casebook $(sort $(wildcard tests/data/cases/*.jsonl))
+
+recall: $(READY)    ## how much of labeled text is found, by kind, and what is found by mistake
+	@$(PY) -m tests.recall
 
 # pytest runs last, so that its summary closes the output.
 test-all: lint types contracts docs-check casebook     ## everything: static checks, case files, all tests
