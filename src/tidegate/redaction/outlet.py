@@ -160,6 +160,7 @@ class Outlet:
                     start_out=start_out,
                     end_out=held.taken + self._growth,
                     detector=hit.rule,
+                    family=hit.family,
                 )
             )
         return True

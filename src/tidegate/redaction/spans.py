@@ -7,7 +7,7 @@ found is ever stored in these objects.
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Literal
 
 Action = Literal["mask", "partial", "hash", "block", "report"]
@@ -88,8 +88,9 @@ WALLET = Kind("WALLET", "wallet")
 class Span:
     """One finding, as offsets in characters of everything fed and everything returned so far.
 
-    `kind` is the placeholder word, `detector` the exact rule. With the action "report" the text
-    between `start_out` and `end_out` is the original.
+    `kind` is the placeholder word, `detector` the exact rule, `family` the name that a
+    configuration uses. With the action "report" the text between `start_out` and `end_out` is the
+    original.
     """
 
     kind: str
@@ -99,6 +100,7 @@ class Span:
     start_out: int
     end_out: int
     detector: str
+    family: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)
