@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook recall \
         task1 task2-downstream task2-gateway task3-provider task3-gateway task4-providers task4-gateway \
-        docs docs-check bench proof lock clean
+        docs docs-check bench proof foreign lock clean
 
 help:               ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -99,6 +99,15 @@ casebook: $(READY)
 
 recall: $(READY)    ## how much of labeled text is found, by kind, and what is found by mistake
 	@$(PY) -m tests.recall
+
+# Suites of other people, in an environment of their own; see tests/foreign/README.md.
+FOREIGN := .venv/foreign/.ready
+$(FOREIGN): tests/foreign/requirements.txt | $(READY)
+	@$(PY) -m venv .venv/foreign
+	@.venv/foreign/bin/python -m pip install --quiet --disable-pip-version-check -r $<
+	@touch $@
+foreign: $(FOREIGN)     ## chunk-invariance, pii-leak-benchmark and canarywire against this gateway
+	@$(PY) -m tests.foreign
 
 # pytest runs last, so that its summary closes the output.
 test-all: lint types contracts docs-check casebook     ## everything: static checks, case files, all tests

@@ -1,7 +1,7 @@
 """What does the gateway do when a detector raises on the text it is meant for?
 
 `python -m tests.cases.broken_detector serve ...` is `tidegate serve` with one fault put in: the
-search of the detectors raises on every address. No configuration can make a detector fail, so
+detectors raise on every address. No configuration can make a detector fail, so
 this is how a case about it gets a real process.
 """
 
@@ -13,15 +13,15 @@ from tidegate.redaction.program import Program
 
 def main() -> int:
     """The exit code of the command."""
-    search = Program.anchor
+    judge = Program.judge
 
     def broken(self: Program, text: str, *places: int) -> object:
         # With the text in its message, as careless code does.
         if "@" in text[slice(*places)]:
             raise ValueError(f"cannot look at {text!r}")
-        return search(self, text, *places)
+        return judge(self, text, *places)
 
-    Program.anchor = broken  # type: ignore[method-assign, assignment]
+    Program.judge = broken  # type: ignore[method-assign, assignment]
     return run(sys.argv[1:])
 
 
