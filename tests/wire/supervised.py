@@ -121,13 +121,14 @@ async def supervised(
     *,
     load: Callable[[], Config] = demo_config,
     watch: Path | None = None,
+    config: Config | None = None,
     companion: Companion | None = None,
     also: OnReady | None = None,
     **settings: Any,
 ) -> AsyncIterator[Run]:
     settings = {"port": 0, "admin_port": 0, "drain_s": WAIT_S, "poll_s": 0.005, **settings}
     settings = {"caps": WireCaps(linger_s=0.05), **settings}
-    supervision = Supervision(service, Settings(**settings), load=load, watch=watch)
+    supervision = Supervision(service, Settings(**settings), load=load, watch=watch, config=config)
 
     async def on_ready(ready: Ready) -> None:
         run.addresses = ready

@@ -82,3 +82,28 @@ def test_a_file_that_vanishes_is_said_once_each_time_and_changes_nothing(
         ]
 
     run(body())
+
+
+def test_a_deny_list_that_changes_is_a_reload(run: Run, tmp_path: Path) -> None:
+    async def body() -> None:
+        path, names = tmp_path / "tidegate.yaml", tmp_path / "names.txt"
+        names.write_text("Jane Doe\n")
+        path.write_text(OWN + "redaction: { deny_list: [names.txt] }\n")
+        service = FakeService()
+        service.demo = False
+
+        def load() -> Config:
+            return load_config(path, {})
+
+        async with supervised(service, load=load, watch=path, config=load()) as running:
+            await running.ready()
+            names.write_text("Jane Doe\nMax Roe\n")
+            await until(lambda: len(service.reloaded) == 1)
+            assert service.reloaded[0].deny_files["names.txt"].everybody == ("Jane Doe", "Max Roe")
+            names.unlink()
+            await until(lambda: service.readiness.reload_failed)
+            names.write_text("Max Roe\n")
+            await until(lambda: len(service.reloaded) == 2)
+            assert not service.readiness.reload_failed
+
+    run(body())

@@ -54,8 +54,14 @@ class DenyFiles:
 
     everybody: tuple[str, ...] = ()
     tenants: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    files: tuple[FilePath, ...] = ()
     faults: tuple[Fault, ...] = ()
+    path: FilePath = FilePath()
+    state: tuple[object, ...] = ()
+
+    @property
+    def stale(self) -> bool:
+        """The files are not any more what was read."""
+        return files_state(self.path) != self.state
 
 
 def read_deny_files(pattern: str, folder: FilePath, bounds: Bounds = _BOUNDS) -> DenyFiles:
@@ -67,16 +73,45 @@ def read_deny_files(pattern: str, folder: FilePath, bounds: Bounds = _BOUNDS) ->
     reader = _Reader(bounds)
     faults = reader.faults
     path = folder / pattern
+    # Taken first: what is written while we read counts as a change.
+    state = files_state(path)
     if MARK not in pattern:
         found = tuple(reader.literals(path, pattern))
-        return DenyFiles(found, {}, (path,), tuple(faults))
+        return DenyFiles(found, {}, tuple(faults), path, state)
     tenants = {}
     files = dict(reader.of_tenants(path, str(FilePath(pattern).parent)))
     for tenant, file in files.items():
         if len(faults) < _MOST_FAULTS:
             name = str(FilePath(pattern).parent / file.name)
             tenants[tenant] = tuple(reader.literals(file, name))
-    return DenyFiles((), tenants, tuple(files.values()), tuple(faults))
+    return DenyFiles((), tenants, tuple(faults), path, state)
+
+
+def files_state(path: FilePath) -> tuple[object, ...]:
+    """What changes when a file that `path` stands for does: sizes, times and numbers.
+
+    Costs one `stat` for each file.
+    """
+    try:
+        if MARK not in path.name:
+            return _signature(path.stat())
+        matching = _matching(path)
+        return tuple(
+            (entry.name, *_signature(entry.stat()))
+            for entry in sorted(os.scandir(path.parent), key=lambda entry: entry.name)
+            if matching.fullmatch(entry.name)
+        )
+    except OSError as error:
+        return (error.errno,)
+
+
+def _signature(stat: os.stat_result) -> tuple[object, ...]:
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def _matching(path: FilePath) -> re.Pattern[str]:
+    before, _, after = path.name.partition(MARK)
+    return re.compile(f"{re.escape(before)}(.+){re.escape(after)}")
 
 
 def file_of(pattern: str, tenant: str) -> str:
@@ -91,7 +126,6 @@ class _Reader:
 
     def of_tenants(self, path: FilePath, written: str) -> Iterator[tuple[str, FilePath]]:
         """Every tenant with a file of its own."""
-        before, _, after = path.name.partition(MARK)
         try:
             names = sorted(entry.name for entry in os.scandir(path.parent))
         except OSError as error:
@@ -101,7 +135,7 @@ class _Reader:
                 "create it; a relative path begins at the folder of this file",
             )
             return
-        matching = re.compile(f"{re.escape(before)}(.+){re.escape(after)}")
+        matching = _matching(path)
         found = [match for name in names if (match := matching.fullmatch(name))]
         if len(found) > self._bounds.files:
             self._fault(

@@ -1,11 +1,15 @@
-"""Did the configuration file change, or go away?
+"""Did the configuration file change, or go away, or a list that it names?
 
 Lives here: comparing one look at the file with those before. Does not live here: when to look,
 and what follows (supervise).
 """
 
+import asyncio
 from pathlib import Path
 from typing import Literal
+
+from tidegate.config import Config
+from tidegate.config.denylists import files_state
 
 Seen = Literal["changed", "missing"]
 
@@ -46,3 +50,26 @@ def _signature(path: Path) -> tuple[int, int, int] | None:
     except OSError:
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+class ListWatch:
+    """Whether the deny lists of a configuration are other ones than it has read."""
+
+    def __init__(self, config: Config | None) -> None:
+        files = config.deny_files.values() if config is not None else ()
+        self._taken = {each.path: each.state for each in files}
+        self._last: dict[Path, tuple[object, ...]] = {}
+
+    async def changed(self) -> bool:
+        """True once for each change, after two looks that saw the same.
+
+        Costs a `stat` for each file, beside the loop: there may be thousands of them.
+        """
+        if not self._taken:
+            return False
+        seen = await asyncio.to_thread(lambda: {path: files_state(path) for path in self._taken})
+        rests, self._last = seen == self._last, seen
+        if not rests or seen == self._taken:
+            return False
+        self._taken = seen
+        return True

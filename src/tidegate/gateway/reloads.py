@@ -1,8 +1,8 @@
 """When is the configuration read again, and what is said about it?
 
-On SIGHUP, and when the file has changed. An invalid file changes nothing and is one line in the
-log. Lives here: that. Does not live here: reading and judging the file (config), putting it in
-force (`take`: app for one process, workers for several).
+On SIGHUP, and when the file or a deny list has changed. An invalid file changes nothing and is
+one line in the log. Lives here: that. Does not live here: reading and judging the file (config),
+putting it in force (`take`: app for one process, workers for several).
 """
 
 import asyncio
@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from tidegate.config import Config, ConfigInvalid, serving_problems
-from tidegate.gateway.filewatch import FileWatch
+from tidegate.gateway.filewatch import FileWatch, ListWatch
 from tidegate.gateway.settings import Load, Settings
 
 logger = logging.getLogger(__name__)
@@ -40,11 +40,13 @@ class Reloads:
         settings: Settings,
         *,
         watch: Path | None = None,
+        config: Config | None = None,
     ) -> None:
         self._load, self._take, self._outcome = load, take, outcome
         self._settings = settings
         # As it was read, or nearly so: what is written while the stores open is a change, too.
         self._watch = FileWatch(watch) if watch is not None else None
+        self._lists = ListWatch(config)
         self._wanted = asyncio.Event()
 
     def ask(self) -> None:
@@ -77,7 +79,7 @@ class Reloads:
             await clock_turn.wait()
             clock_turn.clear()
             seen = watch.look()
-            if seen == "changed":
+            if seen == "changed" or await self._lists.changed():
                 self.ask()
             elif seen == "missing":
                 logger.warning("config_file_missing", extra={"path": str(watch.path)})
@@ -100,6 +102,7 @@ class Reloads:
         """What is in force now, and what of it needs a restart. Raises ConfigInvalid."""
         # Reading and checking may take a while; streams go on meanwhile.
         config = await asyncio.to_thread(self._load)
+        self._lists = ListWatch(config)
         if problems := serving_problems(config, listening_on=self._settings.host):
             raise ConfigInvalid(problems)
         return config, await self._take(config)

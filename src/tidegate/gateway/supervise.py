@@ -105,7 +105,7 @@ def run(
     )
     settings = settings_of(config)
     have_room(config, settings)
-    supervision = Supervision(gateway, settings, load=load, watch=watch)
+    supervision = Supervision(gateway, settings, load=load, watch=watch, config=config)
     with asyncio.Runner(loop_factory=loop_factory()) as runner:
         return runner.run(supervision.serve(companion=companion, on_ready=on_ready))
 
@@ -114,11 +114,17 @@ class Supervision:
     """One run of one service. `serve` once."""
 
     def __init__(
-        self, service: Service, settings: Settings, *, load: Load, watch: Path | None = None
+        self,
+        service: Service,
+        settings: Settings,
+        *,
+        load: Load,
+        watch: Path | None = None,
+        config: Config | None = None,
     ) -> None:
         self._service, self._settings = service, settings
         self._ending = Ending()
-        self._reloads = Reloads(load, self._take, self, settings, watch=watch)
+        self._reloads = Reloads(load, self._take, self, settings, watch=watch, config=config)
         told = refusals(service.metrics)
         self._main = Listener(service, settings.caps, refused=told)
         self._admin = Listener(service.admin, settings.caps, refused=told)

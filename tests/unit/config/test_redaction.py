@@ -46,7 +46,7 @@ def test_a_list_is_text_with_comments_blank_lines_and_any_line_ends(tmp_path: Pa
     (tmp_path / "names.txt").write_bytes(b"\xef\xbb\xbf" + text.encode())
     found = read_deny_files("names.txt", tmp_path)
     assert found.everybody == ("Jane Doe", "#4711", "\ufeffx y", "Max")
-    assert (found.tenants, found.faults, found.files) == ({}, (), (tmp_path / "names.txt",))
+    assert (found.tenants, found.faults) == ({}, ())
 
 
 def test_tenants_are_found_by_listing_the_directory(tmp_path: Path) -> None:
@@ -115,6 +115,23 @@ def test_no_message_holds_a_literal(tmp_path: Path) -> None:
 def test_a_file_full_of_mistakes_is_reported_by_its_first_ones(tmp_path: Path) -> None:
     (tmp_path / "a.txt").write_text("x\n" * 1000)
     assert len(read_deny_files("a.txt", tmp_path).faults) == 3
+
+
+def test_lists_are_stale_once_anything_that_was_read_is_another(tmp_path: Path) -> None:
+    one, other = tmp_path / "of-a.txt", tmp_path / "of-b.txt"
+    one.write_text("Jane")
+    (tmp_path / "unrelated.txt").write_text("x")
+    single, each = (read_deny_files(name, tmp_path) for name in ("of-a.txt", "of-{tenant}.txt"))
+    (tmp_path / "unrelated.txt").write_text("xyz")
+    assert (single.stale, each.stale) == (False, False)
+    other.write_text("Max")
+    assert (single.stale, each.stale) == (False, True)
+    one.write_text("Jane Doe")
+    assert (single.stale, each.stale) == (True, True)
+    one.unlink()
+    assert read_deny_files("of-a.txt", tmp_path).stale is False
+    one.mkdir()
+    assert read_deny_files("gone/{tenant}.txt", tmp_path).stale is False
 
 
 # ---- what check says -----------------------------------------------------------------------------

@@ -1,10 +1,12 @@
 """What the file watch says, look by look."""
 
+import asyncio
 from pathlib import Path
 
 import pytest
 
-from tidegate.gateway.filewatch import FileWatch
+from tidegate.config import load_config
+from tidegate.gateway.filewatch import FileWatch, ListWatch
 
 
 @pytest.fixture
@@ -51,3 +53,24 @@ def test_a_file_that_comes_back_as_it_was_is_no_change(path: Path) -> None:
     assert looks(watch, 2) == [None, "missing"]
     aside.rename(path)
     assert looks(watch, 3) == [None, None, None]
+
+
+def test_a_deny_list_that_changed_is_said_once_and_only_when_it_rests(path: Path) -> None:
+    async def looks(times: int) -> list[bool]:
+        return [await watch.changed() for _ in range(times)]
+
+    (path.parent / "of-a.txt").write_text("Jane")
+    path.write_text("redaction: { deny_list: ['of-{tenant}.txt'] }")
+    watch = ListWatch(load_config(path, {}))
+    assert asyncio.run(looks(3)) == [False] * 3
+    (path.parent / "of-b.txt").write_text("Max")
+    assert asyncio.run(looks(3)) == [False, True, False]
+    (path.parent / "of-a.txt").write_text("Jane Doe")
+    assert asyncio.run(looks(1)) == [False]
+    (path.parent / "of-a.txt").unlink()
+    assert asyncio.run(looks(3)) == [False, True, False]
+
+
+def test_without_deny_lists_there_is_nothing_to_look_at() -> None:
+    for config in (None, load_config(None, {})):
+        assert asyncio.run(ListWatch(config).changed()) is False
