@@ -19,10 +19,11 @@ _CHUNKS = {"sizes": [1, 2, 3, 4, 7], "phases": "all"}
 
 
 @contextmanager
-def _capture(command: str, port: int) -> Iterator[None]:
+def _capture(command: str, port: int, folder: str) -> Iterator[None]:
     """The suite's own upstream."""
     process = subprocess.Popen(
         [command, "serve", "--listen", f"127.0.0.1:{port}"],
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.DEVNULL,
         stderr=subprocess.DEVNULL,
@@ -46,7 +47,7 @@ def _run(command: str, *, duty: str, seed: int) -> None:
     upstream = f"http://127.0.0.1:{port}"
     with (
         tempfile.TemporaryDirectory() as folder,
-        _capture(command, port),
+        _capture(command, port, folder),
         gateway(upstream, vault=duty == "restore") as url,
     ):
         file = Path(folder) / "canarywire.yaml"
@@ -69,7 +70,7 @@ def _run(command: str, *, duty: str, seed: int) -> None:
         }
         file.write_text(json.dumps(tree))
         done = subprocess.run(
-            [command, "run", "--config", str(file)], timeout=TIMEOUT_S, check=False
+            [command, "run", "--config", str(file)], cwd=folder, timeout=TIMEOUT_S, check=False
         )
         if done.returncode:
             report = Path(folder) / "out" / "report.md"
