@@ -67,7 +67,8 @@ PILLAR_2 := tests/unit/jsonrpc tests/unit/mcp $(wildcard tests/app/test_tool_tra
             tests/wire/test_gateway_mcp.py tests/wire/test_tool_traffic_clients.py \
             tests/wire/test_mcp_backend_clients.py tests/seed/test_task2_mcp_gateway.py
 PILLAR_3 := tests/unit/redaction tests/unit/wire_formats tests/unit/gateway/test_masking.py \
-            tests/unit/gateway/test_pipeline.py tests/seed/test_task3_guardrail.py
+            tests/unit/gateway/test_pipeline.py tests/unit/cli/test_redact.py tests/wire/test_redact_pipe.py \
+            tests/seed/test_task3_guardrail.py
 PILLAR_4 := tests/unit/limits tests/contract/ledger tests/unit/routing tests/unit/providers \
             $(wildcard tests/app/test_chat*.py) $(wildcard tests/wire/test_ledger*.py) tests/seed/test_task4_router.py
 

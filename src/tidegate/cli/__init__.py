@@ -24,6 +24,7 @@ COMMANDS = {
     "check": ("tidegate.cli.check:check", "Validate the configuration, all errors at once."),
     "schema": ("tidegate.cli.check:schema", "JSON Schema of the configuration, for editors."),
     "explain": ("tidegate.cli.explain:explain", "The record of a past request, step by step."),
+    "redact": ("tidegate.cli.redact:redact", "Mask personal data and secrets; why; self-test."),
     "limits": ("tidegate.cli.limits:limits", "What limits have used, reserved and free."),
     "keys": ("tidegate.cli.keys:keys", "Make a key for a caller, shown once."),
     "estimate": ("tidegate.cli.estimate:estimate", "Token estimate, and how far off it is."),
@@ -31,7 +32,6 @@ COMMANDS = {
 }
 _LATER = frozenset(
     [
-        "redact",
         "providers",
         "clients",
         "init",

@@ -6,8 +6,9 @@ live here: the shape (models), the single checks (checks), conversion for the fl
 (values).
 """
 
+import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path as FilePath
 
 from tidegate.config.checks import check
@@ -80,6 +81,25 @@ def load_config(
     if not (document.tree or document.problems or empty_is_demo):
         raise ConfigInvalid([Problem(str(path), 0, 0, "", *_EMPTIED)])
     return _load(document, str(path), path.parent, environ, overrides, demo_ports)
+
+
+def load_part(path: FilePath, environ: Mapping[str, str], part: str) -> Config:
+    """The configuration of which only the top-level part `part` stands in `path`.
+
+    For who needs no more and may lack what the rest refers to, such as the secrets of a service.
+    Raises ConfigInvalid for what is wrong in that part, or when the file cannot be read at all.
+    """
+    document = read_document(_read(path, str(path)), str(path))
+    if document.tree:
+        document = replace(
+            document,
+            tree={key: value for key, value in document.tree.items() if key == part},
+            ambiguous={at: word for at, word in document.ambiguous.items() if at[:1] == (part,)},
+            problems=tuple(
+                each for each in document.problems if re.split(r"[.\[]", each.path)[0] in ("", part)
+            ),
+        )
+    return _load(document, str(path), path.parent, environ, None, None)
 
 
 def load_config_text(

@@ -8,8 +8,8 @@ import pytest
 from tidegate import __version__
 from tidegate.cli import run
 
-COMMANDS = ("serve", "demo", "check", "schema", "explain", "limits", "keys", "estimate", "mcp")
-LATER = ("redact", "providers", "clients", "init", "tail", "doctor")
+COMMANDS = ("serve", "demo", "check", "schema", "explain", "redact", "limits", "keys", "estimate", "mcp")
+LATER = ("providers", "clients", "init", "tail", "doctor")
 
 
 def test_help_lists_the_commands_fits_a_screen_and_ends_with_an_example(
