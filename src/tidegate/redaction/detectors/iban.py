@@ -12,7 +12,7 @@ from tidegate.redaction.detectors.digits import WORD
 from tidegate.redaction.hits import RANKS, Hit, Verdict
 from tidegate.redaction.spans import IBAN
 
-_IBAN_SIZES = {
+SIZES = {
     **dict.fromkeys(("NO",), 15),
     **dict.fromkeys(("BE", "BI"), 16),
     **dict.fromkeys(("DK", "FK", "FO", "FI", "GL", "NL", "SD"), 18),
@@ -33,6 +33,7 @@ _IBAN_SIZES = {
     **dict.fromkeys(("LC",), 32),
     **dict.fromkeys(("RU",), 33),
 }
+"""How many characters the number of each country has."""
 _IBAN_HEAD = re.compile(r"(?<![A-Za-z0-9._%+'@~\-])([A-Za-z]{2})[0-9]{2}")
 
 
@@ -47,11 +48,11 @@ class IbanNumber:
     def opens(self, text: str, start: int, stop: int) -> int | None:
         """See `SpanningDetector`: a country code and two digits, with nothing before them."""
         found = _IBAN_HEAD.match(text, start, stop)
-        return start if found is not None and found[1].upper() in _IBAN_SIZES else None
+        return start if found is not None and found[1].upper() in SIZES else None
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""
-        size = _IBAN_SIZES[text[start : start + 2].upper()]
+        size = SIZES[text[start : start + 2].upper()]
         compact, place = "", start
         while place < end and len(compact) < size:
             char = text[place]

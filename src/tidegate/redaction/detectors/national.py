@@ -34,12 +34,7 @@ class NationalIds:
     anchors = (("0-9", r"[A-Za-z0-9]{0,3}[ .\-+]?[A-Za-z]?[0-9]{2}"),)
 
     def __init__(self, regions: Sequence[str] = ()) -> None:
-        self._rows: dict[int, list[_Row]] = {}
-        for number in TABLE:
-            if not regions or number.country in regions:
-                row = _Row(number, named=bool(regions))
-                for size in number.sizes:
-                    self._rows.setdefault(size, []).append(row)
+        self._rows = rows(regions)
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
@@ -68,15 +63,26 @@ class NationalIds:
         # Groups in the middle of a row of groups are no number by themselves.
         spaced = " " in written
         among_digits = joined_before(text, head) or joined_after(text, stop, end)
+        isolated = not (spaced and among_digits)
         for row in self._rows.get(len(compact), ()):
-            if row.fits(written, compact) and (
-                (row.alone(written) and not (spaced and among_digits)) or row.cued(text, head)
-            ):
+            told = row.cued(text, head) or (isolated and row.alone(written))
+            if told and row.laid_out(written) and row.checks(compact):
                 return row.number.rule
         return None
 
 
-class _Row:
+def rows(regions: Sequence[str]) -> "dict[int, list[Row]]":
+    """The compiled rows of these countries, or of all, by the size of the number."""
+    by_size: dict[int, list[Row]] = {}
+    for number in TABLE:
+        if not regions or number.country in regions:
+            row = Row(number, named=bool(regions))
+            for size in number.sizes:
+                by_size.setdefault(size, []).append(row)
+    return by_size
+
+
+class Row:
     """A row of the table, compiled."""
 
     def __init__(self, number: NationalNumber, *, named: bool) -> None:
@@ -86,10 +92,13 @@ class _Row:
         self._distinct = re.compile(number.distinct)
         self._cue = re.compile(rf"(?i:\b(?:{number.cue}|{ANY_CUE}))[^0-9\n]{{0,24}}\n?\Z")
 
-    def fits(self, written: str, compact: str) -> bool:
-        """Form and check are right."""
-        check = self.number.check
-        return self._layouts.fullmatch(written) is not None and (check is None or check(compact))
+    def laid_out(self, written: str) -> bool:
+        """The form is right."""
+        return self._layouts.fullmatch(written) is not None
+
+    def checks(self, compact: str) -> bool:
+        """The check is right, or there is none. Only for what is laid out so."""
+        return self.number.check is None or self.number.check(compact)
 
     def alone(self, written: str) -> bool:
         """Form and check are enough to tell."""

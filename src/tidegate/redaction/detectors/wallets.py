@@ -13,7 +13,7 @@ from tidegate.redaction.spans import WALLET
 
 _B58 = "1-9A-HJ-NP-Za-km-z"
 _BECH = "02-9ac-hj-np-z"
-_PATTERN = re.compile(
+PATTERN = re.compile(
     r"(?<![A-Za-z0-9])(?:"
     rf"(?P<base58>(?:[132mnLMXD]|[tk][1-9])[{_B58}]{{25,34}})"
     rf"|(?P<wif>[5KLc9][{_B58}]{{50,51}})"
@@ -55,7 +55,7 @@ class Wallets:
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
-        for found in _PATTERN.finditer(text, start, end):
+        for found in PATTERN.finditer(text, start, end):
             rule = found.lastgroup or self.family
             bare = rule == "ethereum" and _CUE.search(
                 text, max(0, found.start() - _CUE_REACH), found.start()
