@@ -27,6 +27,9 @@ _NEXT = re.compile(_CUT)
 LOOSE = frozenset(' \t\n\r!"#$&()*,/:;<=>?[\\]^`{|}')
 """The printable ASCII characters after which text without digits may always be cut."""
 
+TYPOGRAPHIC = frozenset("\u2014\u2018\u2019\u201c\u201d\u2026\u00ab\u00bb\u20ac\u00a3")
+"""Signs beyond ASCII that stand in ordinary prose; no value contains one."""
+
 
 def last_cut(text: str, start: int) -> int:
     """The last cut behind `start` that no further text can undo, or 0."""

@@ -12,9 +12,14 @@ escape; `open_end` says where to cut.
 import re
 import unicodedata
 from functools import cache
+from heapq import merge
 from html.entities import html5
+from typing import TYPE_CHECKING
 
 from tidegate.redaction.places import Unit
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2043, 0x2212, 0xFE58, 0xFE63)
@@ -64,12 +69,11 @@ OPEN_MAX = 40
 """An escape that has not ended has fewer characters."""
 
 _ASTRAL = 0x10000
-_BEYOND_BASIC = re.compile("[\U00010000-\U0010ffff]").search
 
 
 @cache
 def fold_table() -> dict[int, str | None]:
-    """The table for `str.translate`; built once, about 15 ms."""
+    """What each character folds to, None for nothing; built once, about 15 ms."""
     table: dict[int, str | None] = dict.fromkeys(_SPACES, " ")
     table.update(dict.fromkeys(_HYPHENS, "-"))
     for code in range(0x80, _LAST_DIGIT):
@@ -117,20 +121,40 @@ def _escape() -> re.Pattern[str]:
 
 
 @cache
-def _searches() -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """What folds, and what folds to more or less than one character.
-
-    A set of the basic plane is one bit map, so it is fast; the rest is rare enough.
-    """
-    table = fold_table()
-    folding = "".join(re.escape(chr(code)) for code in table if code < _ASTRAL)
-    sizing = "".join(re.escape(chr(code)) for code, plain in table.items() if len(plain or "") != 1)
-    return re.compile(f"[{folding}]"), re.compile(f"[{sizing}]")
+def _folding() -> re.Pattern[str]:
+    """What may fold: one bit map for the basic plane, and everything beyond it."""
+    basic = _ranges(code for code in fold_table() if code < _ASTRAL)
+    return re.compile(f"[{basic}\U00010000-\U0010ffff]")
 
 
 @cache
 def _sizing() -> re.Pattern[str]:
-    return re.compile(f"{_escape().pattern}|{_searches()[1].pattern}")
+    """What folds to more or less than one character."""
+    codes = (code for code, plain in fold_table().items() if len(plain or "") != 1)
+    return re.compile(f"[{_ranges(codes)}]")
+
+
+def _ranges(codes: "Iterable[int]") -> str:
+    """What stands in a character class; beyond the basic plane each part of it costs time."""
+    parts: list[str] = []
+    start = last = -2
+    for code in (*sorted(codes), -2):
+        if code == last + 1:
+            last = code
+            continue
+        if start >= 0:
+            parts.append(f"{re.escape(chr(start))}-{re.escape(chr(last))}")
+        start = last = code
+    return "".join(parts)
+
+
+def _plain_char(found: re.Match[str]) -> str:
+    return fold_table().get(ord(found[0]), found[0]) or ""
+
+
+def _fold_chars(text: str) -> str:
+    # Most characters do not fold: `str.translate` would ask about each of them.
+    return text if text.isascii() else _folding().sub(_plain_char, text)
 
 
 def has_escapes(text: str) -> bool:
@@ -140,18 +164,14 @@ def has_escapes(text: str) -> bool:
 
 def is_plain(text: str) -> bool:
     """Nothing in `text` folds, and no escape begins in it."""
-    return not has_escapes(text) and (text.isascii() or not _folds(text))
-
-
-def _folds(text: str) -> bool:
-    return _searches()[0].search(text) is not None or _BEYOND_BASIC(text) is not None
+    return not has_escapes(text) and (text.isascii() or _folding().search(text) is None)
 
 
 def fold(text: str) -> str:
     """The detector's view of `text`; the same object when nothing in it folds."""
     if has_escapes(text):
         text = _escape().sub(_decoded, text)
-    return text.translate(fold_table()) if not text.isascii() and _folds(text) else text
+    return _fold_chars(text)
 
 
 def resized(text: str) -> tuple[str, list[Unit]]:
@@ -159,25 +179,25 @@ def resized(text: str) -> tuple[str, list[Unit]]:
     if text.isascii():
         if not has_escapes(text):
             return text, []
-        found = _escape().finditer(text)
-    elif has_escapes(text):
-        found = _sizing().finditer(text)
+        found: Iterable[re.Match[str]] = _escape().finditer(text)
     else:
-        found = _searches()[1].finditer(text)
+        found = _sizing().finditer(text)
+        if has_escapes(text):
+            found = merge(found, _escape().finditer(text), key=re.Match.start)
     out: list[str] = []
     units: list[Unit] = []
-    table, place, at = fold_table(), 0, 0
+    place = at = 0
     for each in found:
         start, end = each.span()
-        plain = _decoded(each).translate(table)
+        plain = _fold_chars(_decoded(each))
         if len(plain) == end - start:
             continue
         between = text[place:start]
         at += len(between)
-        out += [between.translate(table), plain]
+        out += [_fold_chars(between), plain]
         units.append(Unit(at, start, len(plain), end - start))
         at, place = at + len(plain), end
-    out.append(text[place:].translate(table))
+    out.append(_fold_chars(text[place:]))
     return "".join(out), units
 
 

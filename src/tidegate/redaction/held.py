@@ -8,7 +8,8 @@ from tidegate.redaction.folding import has_escapes, is_plain, open_end, resized
 from tidegate.redaction.hits import CONTEXT
 from tidegate.redaction.places import Places, Unit
 
-_TRIM_ABOVE = 512
+TRIM_ABOVE = 320
+"""What left before is forgotten beyond this; short strings are cheaper to add to."""
 
 
 class HeldText:
@@ -116,7 +117,7 @@ class HeldText:
         """Drop what no detector can need any more; returns by how much indices moved left."""
         if self._raw is not None:
             self._forget_raw()
-        if self.at <= _TRIM_ABOVE:
+        if self.at <= TRIM_ABOVE:
             return 0
         shift = self.at - CONTEXT
         self.text = self.text[shift:]

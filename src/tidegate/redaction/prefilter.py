@@ -8,11 +8,14 @@ detectors, the walk over the text (stream).
 import re
 from collections.abc import Callable, Iterable, Sequence
 
+from tidegate.redaction.barriers import LOOSE, TYPOGRAPHIC
+from tidegate.redaction.folding import fold
 from tidegate.redaction.hits import Anchors, AnyDetector, Searching
 
 Search = Callable[[str, int, int], re.Match[str] | None]
 
 _ASCII = tuple(map(chr, range(128)))
+_LETTERS = tuple(filter(str.isalpha, map(chr, (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)))))
 _ANY: Anchors = (("\\x00-\\U0010ffff", ""),)
 # A set that may reach beyond ASCII: negated, with escapes of letters, or with such letters.
 _WIDE = re.compile(r"\^|\\[A-Za-z0-9]|[^\x00-\x7f]").search
@@ -111,3 +114,29 @@ def _with(plain: Search, searching: Iterable[Searching]) -> Search:
         return found
 
     return search
+
+
+def plain_words(
+    detectors: Iterable[AnyDetector], *, always: str, less_than: int
+) -> Callable[[str, int], re.Match[str] | None]:
+    """Matches text, from a place to its end, that holds no anchor and no long word.
+
+    Group 1 ends behind the last character after which text may be cut. Words may be shorter than
+    `less_than`; the characters of `always` stand in none.
+    """
+    sets = [always]
+    for detector in detectors:
+        sets += [chars for chars, _ in detector.anchors] or ["\\x00-\\U0010ffff"]
+    anchors = [re.compile(f"[{chars}]").match for chars in sets]
+    free = [
+        char
+        for char in (*_ASCII, *_LETTERS, *TYPOGRAPHIC)
+        if (char >= " " or char in LOOSE) and not any(match(char) for match in anchors)
+    ]
+    cuts = LOOSE | TYPOGRAPHIC
+    cut = "".join(re.escape(char) for char in free if char in cuts)
+    word = "".join(re.escape(char) for char in free if char not in cuts and fold(char) == char)
+    if not cut or not word:
+        return re.compile(r"(?!)").match
+    part = f"[{word}]{{0,{less_than - 1}}}+"
+    return re.compile(f"((?:{part}[{cut}]++)*+){part}\\Z").match

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from tidegate.redaction.detectors import built_in
 from tidegate.redaction.folding import fold, is_plain
 from tidegate.redaction.hits import AnyDetector, Detector, Hit, SpanningDetector
-from tidegate.redaction.prefilter import Prefilter, Search
+from tidegate.redaction.prefilter import Prefilter, Search, plain_words
 from tidegate.redaction.spans import PLACEHOLDER, Action
 
 SHORT = 20
@@ -65,6 +65,8 @@ class Program:
         ]
         self.trigger: Search = Prefilter(short, always=_ALWAYS).search
         """The first place that makes text shorter than SHORT worth a look."""
+        self.plain = plain_words(short, always=_ALWAYS, less_than=SHORT)
+        """Matches text in which no value can be; group 1 ends where it may be cut."""
         self._allow = (
             re.compile("|".join(translate(fold(value)) for value in allow)) if allow else None
         )

@@ -21,7 +21,8 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tidegate.redaction.barriers import LOOSE, cut_after, cut_before, last_cut
-from tidegate.redaction.held import HeldText
+from tidegate.redaction.folding import has_escapes
+from tidegate.redaction.held import TRIM_ABOVE, HeldText
 from tidegate.redaction.hits import HOLD, Hit, Run, SpanningDetector, Verdict
 from tidegate.redaction.outlet import Outlet, Piece, Replace
 from tidegate.redaction.program import SHORT
@@ -36,6 +37,7 @@ STRIDE = 148
 """Characters that an over-long segment gives up at a time: HOLD less the longest address."""
 
 _PIECE = 16_384
+_OPEN_WORD = 64  # looked at anew with each piece; beyond that the walk knows where it was
 _BY_PLACE = itemgetter(0, 1)
 
 
@@ -56,6 +58,7 @@ class Redactor:
         "_hits",
         "_openings",
         "_outlet",
+        "_plain",
         "_program",
         "_quick",
         "_resume",
@@ -64,7 +67,6 @@ class Redactor:
         "_seen",
         "_stop",
         "_stride",
-        "_trigger",
         "counts",
     )
 
@@ -79,7 +81,7 @@ class Redactor:
     ) -> None:
         self.counts = Counts() if counts is None else counts
         self._program = policy.program
-        self._trigger = self._program.trigger
+        self._plain = self._program.plain
         self._held = HeldText(lead)
         self._outlet = Outlet(
             self._held, self._program, self.counts, keep_spans=keep_spans, replace=replace
@@ -112,17 +114,34 @@ class Redactor:
 
     def feed(self, text: str) -> str:
         """What may leave after `text` arrived. Raises BlockedContent."""
-        if self._quick and text.isascii() and text:
+        if self._quick:
             held = self._held
-            whole, at = held.text + text, held.at
-            size = len(whole)
-            if size - at < SHORT and not self._trigger(whole, at, size):
+            at = held.at
+            whole = held.text + text
+            found = self._plain(whole, at)
+            cut = found.end(1) if found is not None else self._cut(whole, at, text)
+            if cut >= 0:
                 held.text = whole
-                cut = size if whole[-1] in LOOSE else whole.rfind(" ", at) + 1 or at
                 held.at = cut
-                if cut > _PIECE >> 4:
+                if cut > TRIM_ABOVE:
                     self._settle()
                 return whole[at:cut]
+        return self._walk(text)
+
+    def _cut(self, whole: str, at: int, text: str) -> int:
+        """Up to where `whole` may leave because no value can be there; -1 if that is not clear."""
+        program, size = self._program, len(whole)
+        if not text.isascii() or len(text) > _PIECE:
+            return -1
+        if size - at < SHORT and program.trigger(whole, at, size) is None:
+            return size if text[-1:] in LOOSE else whole.rfind(" ", at) + 1 or at
+        if has_escapes(text) or program.anchor(whole, at, size) is not None:
+            return -1
+        cut = last_cut(whole, at) or at
+        return cut if size - cut < _OPEN_WORD else -1
+
+    def _walk(self, text: str) -> str:
+        """`feed` for text in which something might be."""
         if len(text) <= _PIECE:
             return self._work(text, final=False)
         pieces = range(0, len(text), _PIECE)

@@ -24,15 +24,23 @@ _KEYWORD = re.compile(
 )
 _AUTHORIZATION = re.compile(rf"authorization{_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII)
 KEYWORD_REACH = 48
-# A keyword ends in one of these pairs before `:` or `=`.
-_KEYWORD_END = r"(?i:rd|wd|se|de|et|en|ey|on)"
 _BETWEEN = r"[\"' \t\\*`]"
+
+
+def _ends_before(between: str) -> str:
+    """A keyword ends before `between` and the sign: its last letter first, which is cheap."""
+    return (
+        rf"(?<=[dDeEtTnNyY]{between}.)(?:(?<=(?i:pwd|key){between}.)"
+        rf"|(?<=(?i:word|sswd|rase|code|cret|oken|tion){between}.))"
+    )
+
+
 _KEYWORD_ANCHORS = (
     (
         ":=",
-        rf"(?:(?<={_KEYWORD_END}.)|(?<=[\"' \t\\*`\]].)(?:(?<={_KEYWORD_END}{_BETWEEN}.)"
-        rf"|(?<={_KEYWORD_END}{_BETWEEN}{{2}}.)|(?<={_KEYWORD_END}{_BETWEEN}{{3}}.)"
-        rf"|(?<={_KEYWORD_END}{_BETWEEN}{{4}}.)|(?<=\].)))",
+        rf"(?:{_ends_before('')}|(?<=[\"' \t\\*`\]].)(?:(?<=\].)|{_ends_before(_BETWEEN)}"
+        + "".join(f"|{_ends_before(f'{_BETWEEN}{{{size}}}')}" for size in (2, 3, 4))
+        + "))",
     ),
 )
 _GAP = re.compile(r"(?:\*{1,3}|[=>]{0,2})[ \t]{0,8}(?:\*{2,3}(?=[^*\s]))?")

@@ -50,7 +50,7 @@ class PrivateKey:
 
     family = "private_key"
     rank = RANKS["private_key"]
-    anchors = ((r"\-", "BEGIN "),)
+    anchors = (("G", "(?<=-----BEG)IN[ ]"),)
 
     def opens(self, text: str, start: int, stop: int) -> int | None:
         """See `SpanningDetector`."""
