@@ -85,7 +85,8 @@ class WebTokens:
             yield Hit(found.start(), found.end(), self.family, "jwt", SECRET, TokenRun())
 
 
-_BOT = re.compile(r"(?<![A-Za-z0-9])[0-9]{8,10}:\Z")
+# In URLs `bot` stands right before the number.
+_BOT = re.compile(r"(?:(?<![A-Za-z0-9])|(?<=/bot))[0-9]{8,10}:\Z")
 _BOT_BODY = re.compile(rf"A{SAFE}{{0,400}}")
 _BOT_SIZE = 33
 
