@@ -186,7 +186,7 @@ def kept(folder: Path) -> bytes:
 def test_no_word_of_any_request_key_or_error_is_kept_or_said_anywhere(tmp_path: Path) -> None:
     async def body() -> None:
         canary = Canaries()
-        upstream = Upstream(says=canary("answer"), error=canary("upstream error"))
+        upstream = Upstream(says="Well, " + canary("answer"), error=canary("upstream error"))
         token = canary("admin token")
         (tmp_path / ADMIN_FILE).write_text(token)
         async with scripted(upstream) as server:

@@ -40,6 +40,8 @@ def completion(text: str, **fields: object) -> dict[str, object]:
 
 ROLE = event(delta(role="assistant", content=""))
 HEL = event(delta(content="Hel"))
+# A word that nothing can lengthen: it leaves at once.
+BANG = event(delta(content="Hel!"))
 LO = event(delta(content="lo"))
 STOP = event(delta(finish="stop"))
 DONE = event(b"[DONE]")

@@ -15,6 +15,7 @@ from tidegate.gateway.attempts import Attempts, Bounds
 from tidegate.gateway.body import BodyGate, BodyReader
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.chat import Chat, ChatPolicy
+from tidegate.gateway.classifier import Classifiers
 from tidegate.gateway.exposure import Exposure
 from tidegate.gateway.front import Front, Path
 from tidegate.gateway.logs import RefusalLog
@@ -151,7 +152,7 @@ class ChatWorld:
             attempts=self.attempts,
             targets=self.targets,
             accounting=Accounting(self.records, self.metrics, self.clock),  # type: ignore[arg-type]
-            clock=self.clock,
+            classifiers=Classifiers(self.transport, self.inboxes, self.clock, self.metrics),
         )
         self.paths = {PATH.encode(): Path(self.chat.serve)}
         self.front = Front(

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests.app.chat_upstreams import (
+    BANG,
     CANARY,
     DONE,
     ERROR,
@@ -186,15 +187,15 @@ def test_the_head_leaves_with_the_first_content_and_not_before() -> None:
 
 
 AFTER: dict[str, Script] = {
-    "reset": streams(ROLE, HEL, then=Failure.RESET),
-    "clean end without a finish": streams(ROLE, HEL),
-    "error event": streams(ROLE, HEL, ERROR, hangs=True),
-    "error event, then the end mark": streams(ROLE, HEL, ERROR + DONE, hangs=True),
-    "content and error in one read": streams(ROLE + HEL + ERROR + LO + STOP + DONE, hangs=True),
-    "everything in one read": streams(HEL + ERROR + DONE),
-    "broken JSON": streams(ROLE, HEL, b"data: {\n\n", hangs=True),
-    "broken framing": streams(ROLE, HEL, then=Failure.MALFORMED),
-    "half an event, then the end": streams(ROLE, HEL, b'data: {"choices": ['),
+    "reset": streams(ROLE, BANG, then=Failure.RESET),
+    "clean end without a finish": streams(ROLE, BANG),
+    "error event": streams(ROLE, BANG, ERROR, hangs=True),
+    "error event, then the end mark": streams(ROLE, BANG, ERROR + DONE, hangs=True),
+    "content and error in one read": streams(ROLE + BANG + ERROR + LO + STOP + DONE, hangs=True),
+    "everything in one read": streams(BANG + ERROR + DONE),
+    "broken JSON": streams(ROLE, BANG, b"data: {\n\n", hangs=True),
+    "broken framing": streams(ROLE, BANG, then=Failure.MALFORMED),
+    "half an event, then the end": streams(ROLE, BANG, b'data: {"choices": ['),
 }
 
 
@@ -214,7 +215,7 @@ def test_a_stream_that_breaks_ends_with_one_error_event_and_nothing_else(
         assert last["error"]["code"] == "gateway.upstream_interrupted"
         assert last["error"]["request_id"] == exchange.header("x-request-id")
         joined = "".join(c["delta"].get("content") or "" for p in before for c in p["choices"])
-        assert joined == "Hel"
+        assert joined == "Hel!"
         assert all(c["finish_reason"] is None for p in before for c in p["choices"])
         assert b"[DONE]" not in exchange.body
         assert CANARY.encode() not in exchange.body

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from tests.app.chat_upstreams import (
+    BANG,
     DONE,
     ERROR_OBJECT,
     HEL,
@@ -140,7 +141,10 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Script]]] = {
             "backup": streams(ROLE, HEL, LO, STOP, USAGE, DONE),
         },
     ),
-    "cut": ({"stream": True}, {"primary": streams(ROLE, HEL, LO, then=Failure.RESET)}),
+    "cut": (
+        {"stream": True},
+        {"primary": streams(ROLE, BANG, LO, then=Failure.RESET)},
+    ),
     "refused": ({}, {"primary": answers(ERROR_OBJECT, 400)}),
     "all failed": ({}, {"primary": answers(b"", 500), "backup": answers(b"", 500)}),
     "malformed body": ({"messages": []}, {}),

@@ -29,7 +29,8 @@ from tests.app.chat_world import MASKED, OFF, ChatWorld, request, run
 from tests.app.test_chat_deadlines import SlowReader, serve
 from tests.app.test_front import error_of
 from tidegate.gateway.attempts import Bounds
-from tidegate.gateway.masking import Masking, PassThrough
+from tidegate.gateway.filters import PassThrough, WholeAnswer
+from tidegate.gateway.masking import CallMasking, Masking
 from tidegate.routing.plan import Deadlines
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.clock import ManualClock
@@ -169,15 +170,23 @@ def test_large_bodies_are_worked_on_beside_the_loop(
     async def body() -> None:
         threads: list[int] = []
 
+        class TracedAnswer(WholeAnswer):
+            def whole(self, body: bytes) -> bytes:
+                threads.append(threading.get_ident())
+                return super().whole(body)
+
+        class TracedCall(CallMasking):
+            def prompt(self, document: Any, raw: bytes) -> Any:
+                threads.append(threading.get_ident())
+                return super().prompt(document, raw)
+
+            def answer_filter(self) -> WholeAnswer:
+                return TracedAnswer(None)
+
         @dataclass(frozen=True)
         class Traced(Masking):
-            def mask_request(self, body: Any) -> Any:
-                threads.append(threading.get_ident())
-                return super().mask_request(body)
-
-            def mask_answer(self, document: Any) -> Any:
-                threads.append(threading.get_ident())
-                return super().mask_answer(document)
+            def begin(self, draw: Any) -> CallMasking:
+                return TracedCall(self, self.policy, draw)
 
         text = "word " * words
         world = ChatWorld(
@@ -205,10 +214,14 @@ def test_a_large_event_is_worked_on_beside_the_loop_and_on_nobodys_time() -> Non
                     clock.advance(100.0)
                 return super().feed(data)
 
-        @dataclass(frozen=True)
-        class Traced(Masking):
+        class TracedCall(CallMasking):
             def stream_filter(self) -> Any:
                 return Filter()
+
+        @dataclass(frozen=True)
+        class Traced(Masking):
+            def begin(self, draw: Any) -> CallMasking:
+                return TracedCall(self, self.policy, draw)
 
         large = event(delta(content="x" * 300_000))
         pieces = [large[i : i + 50_000] for i in range(0, len(large), 50_000)]

@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import Any
 
 from tests.app.chat_upstreams import (
+    BANG,
     DONE,
     ERROR,
     ERROR_OBJECT,
-    HEL,
     HELLO,
     ROLE,
     STOP,
@@ -51,7 +51,7 @@ CHATS: dict[str, tuple[list[Script], bytes]] = {
     "br": ([whole(PACKED["br"], ("Content-Encoding", "br"))], chat()),
     "failover": ([whole(ERROR_OBJECT, status=429), whole(completion("hello"))], chat()),
     "all failed": ([streamed(ERROR), streamed(ROLE)], chat(stream=True)),
-    "cut": ([streamed(ROLE + HEL + ERROR)], chat(stream=True)),
+    "cut": ([streamed(ROLE + BANG + ERROR)], chat(stream=True)),
     "rejected": ([whole(ERROR_OBJECT, status=400)], chat()),
     "found in a request": ([whole(completion("hello"))], chat(user="jane@example.com")),
     "bad JSON": ([], b"{"),

@@ -10,6 +10,7 @@ import openai
 import pytest
 
 from tests.app.chat_upstreams import (
+    BANG,
     CANARY,
     DONE,
     ERROR,
@@ -241,8 +242,8 @@ def test_a_stream_that_breaks_raises_after_its_text(tmp_path: Path) -> None:
                 text += chunk.choices[0].delta.content or ""
         return text, caught.value
 
-    (text, error), asked = played(tmp_path, use, streamed(ROLE + HEL + ERROR + DONE))
-    assert text == "Hel"
+    (text, error), asked = played(tmp_path, use, streamed(ROLE + BANG + ERROR + DONE))
+    assert text == "Hel!"
     assert error.code == "gateway.upstream_interrupted"
     assert set(error.body) == {"type", "code", "message", "request_id"}
     assert CANARY not in str(error)
@@ -251,7 +252,7 @@ def test_a_stream_that_breaks_raises_after_its_text(tmp_path: Path) -> None:
 
 def test_a_client_that_closes_a_stream_stops_the_upstream(tmp_path: Path) -> None:
     async def body() -> None:
-        endless = steps(STREAM_HEAD, chunk_bytes(ROLE + HEL), asyncio.Event())
+        endless = steps(STREAM_HEAD, chunk_bytes(ROLE + BANG), asyncio.Event())
         async with ScriptedUpstream(endless) as upstream:
             text = config_text(tmp_path, primary=f"{upstream.url}/v1")
             async with serving(text) as served:

@@ -25,6 +25,7 @@ from tidegate.gateway.attempts import Attempts, Bounds
 from tidegate.gateway.body import BodyGate, BodyReader
 from tidegate.gateway.charge import Charging, new_owner
 from tidegate.gateway.chat import Chat
+from tidegate.gateway.classifier import Classifiers
 from tidegate.gateway.front import Front, Path
 from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.metrics import Metrics, Watched
@@ -181,7 +182,7 @@ class Gateway:
             attempts=self._attempts,
             targets=self._targets,
             accounting=self._accounting,
-            clock=self._clock,
+            classifiers=Classifiers(self._transport, self._inboxes, self._clock, self.metrics),
         )
 
     def _make_tools(self, bodies: BodyReader) -> ToolTraffic:

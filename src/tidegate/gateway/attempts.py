@@ -202,7 +202,7 @@ class Attempts:
                 call.masking.stream_filter(),
                 max_event_bytes=self._bounds.event_bytes,
                 before_commit_bytes=self._bounds.before_commit_bytes,
-                tail_comment=call.masking.tail_comment,
+                tail_comment=call.masking.masking.tail_comment,
                 strip_usage=call.asks_usage,
             )
         return ChatAnswer(

@@ -14,20 +14,21 @@ decisions. An answer that has begun is settled by what was really used, also whe
 disappears; one that has not is released. Never both, never neither (charge).
 """
 
+import secrets
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
-from tidegate import strictjson
-from tidegate.clock import Clock
 from tidegate.errors import InvalidRequest
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.attempts import Attempts
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
+from tidegate.gateway.classifier import Checker, Classifiers
 from tidegate.gateway.limit_headers import limit_headers
 from tidegate.gateway.masking import Masking
+from tidegate.gateway.prompt import masked_prompt
 from tidegate.gateway.quote import Quote
 from tidegate.gateway.relay import ChatCall
 from tidegate.gateway.respond import Receive, Responder, Scope, authorization
@@ -40,7 +41,6 @@ from tidegate.policy import Principal
 from tidegate.providers.base import Provider
 from tidegate.providers.openai import leaves_usage_out
 from tidegate.records.entries import Trail
-from tidegate.redaction import Counts
 from tidegate.routing.failover import Failover
 from tidegate.routing.plan import Route, RouteTable
 from tidegate.routing.targets import Targets
@@ -97,7 +97,7 @@ class Chat:
         attempts: Attempts,
         targets: Targets,
         accounting: Accounting,
-        clock: Clock,
+        classifiers: Classifiers,
     ) -> None:
         self._policy = policy
         self._bodies = bodies
@@ -105,7 +105,8 @@ class Chat:
         self._attempts = attempts
         self._targets = targets
         self._accounting = accounting
-        self._clock = clock
+        self._classifiers = classifiers
+        self._clock = classifiers.clock
         self._learned = LearnedFactors()
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
@@ -136,18 +137,18 @@ class Chat:
                 tell=partial(_show_limits, responder),
             ) as charge:
                 _note_reserved(trail, quote)
-                masking = policy.masking[route.name]
-                data, found = await beside_the_loop(
-                    len(body.raw), _masked, masking, request.document, body.raw
-                )
-                trail.counts("redact_request", masking.request, found, unscanned=found.unscanned)
+                masking = policy.masking[route.name].begin(secrets.token_bytes)
+                checker = self._checker(masking.masking, trail, started_s + total_s)
                 call = ChatCall(
-                    body=data,
+                    body=await masked_prompt(
+                        masking, request.document, body.raw, checker=checker, trail=trail
+                    ),
                     model=request.model,
                     stream=request.stream,
                     quote=quote,
                     providers=policy.providers,
                     masking=masking,
+                    checker=checker,
                     deadlines=deadlines,
                     started_s=started_s,
                     failover=Failover(
@@ -191,6 +192,10 @@ class Chat:
             factor=self._learned.factor(principal.tenant, request.model or ""),
         )
 
+    def _checker(self, masking: Masking, trail: Trail, due_s: float) -> Checker | None:
+        settings = masking.classifier
+        return self._classifiers.checker(settings, trail, due_s) if settings else None
+
     def _learn(self, principal: Principal, call: ChatCall) -> None:
         """Compare the estimate of the prompt with the provider's figure, if there is one."""
         if call.bill is not None and call.bill.prompt is not None:
@@ -218,9 +223,3 @@ def _note_reserved(trail: Trail, quote: Quote) -> None:
         money_micros=quote.money_micros or None,
         factor=None if quote.factor == 1.0 else round(quote.factor, 3),
     )
-
-
-def _masked(masking: Masking, document: dict[str, object], raw: bytes) -> tuple[bytes, Counts]:
-    """What to send upstream: the client's own bytes unless redaction changed something."""
-    masked, found = masking.mask_request(document)
-    return (raw if masked is document else strictjson.dumps(masked)), found

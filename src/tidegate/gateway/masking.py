@@ -1,60 +1,44 @@
-"""Which redaction applies to this direction, and what if it fails?
+"""Which redaction applies to this direction of this request?
 
-Lives here: the modes off, detect and enforce, and the guard that turns any failure inside the
-redactor into our own error: nothing unredacted leaves. Does not live here: what is masked and
-how (redaction), framing (pipeline).
+Lives here: the modes off, detect and enforce, the redaction of one LLM request from its prompt to
+the end of its answer, with its vault and what its classifier is asked. Does not live here: what is
+masked and how (redaction), the stages of an answer (filters), asking a classifier (classifier).
+
+A prompt's placeholders are put back in whatever mode the answer is: who keeps values from a
+provider wants to see them again. An MCP call has no vault; one LLM request is all that a vault
+lives for. A classifier is asked in the directions that are enforced.
 """
 
-import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
-from typing import Literal, ParamSpec, TypeVar
+from typing import Literal
 
 from tidegate import strictjson
-from tidegate.errors import ContentBlocked, RedactionFailed, TidegateError
-from tidegate.providers.base import MalformedEvent
+from tidegate.errors import InvalidRequest
+from tidegate.gateway.classifier import ClassifierSettings
+from tidegate.gateway.filters import Body, Masked, Observed, PassThrough, WholeAnswer, guarded
 from tidegate.redaction import (
-    BlockedContent,
     ChatStreamRedactor,
     Counts,
     RedactionPolicy,
-    UpstreamAtFault,
+    Treatment,
+    Vault,
     redact_chat_completion,
     redact_chat_request,
     redact_tree,
 )
+from tidegate.redaction.holes import Holes
 
 Mode = Literal["off", "detect", "enforce"]
-Body = dict[str, object]
-P = ParamSpec("P")
-T = TypeVar("T")
+Draw = Callable[[int], bytes]
+"""So many random bytes, never the same twice."""
 
-_WORD = re.compile(r"[A-Z]?[a-z']{0,20}[,.;:!?]?")
-_TEXTS = ("delta", "message", "text")
 _ARGUMENTS: Mapping[Mode, bool | Literal["detect"]] = MappingProxyType(
     {"off": False, "detect": "detect", "enforce": True}
 )
-
-
-def guarded(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> T:
-    """`call`, with every failure turned into RedactionFailed and a block into ContentBlocked.
-
-    What the upstream is to blame for becomes MalformedEvent.
-
-    Detectors are plug-ins: whatever one raises, the request ends with our error and not with
-    the text it was to look at. The detail is a type name; a message could quote the text.
-    """
-    try:
-        return call(*args, **kwargs)
-    except BlockedContent as blocked:
-        raise ContentBlocked(blocked.kind) from None
-    except UpstreamAtFault as fault:
-        raise MalformedEvent(str(fault)) from None
-    except TidegateError:
-        raise
-    except Exception as error:  # noqa: BLE001 - plug-in call
-        raise RedactionFailed(type(error).__name__) from None
+_SALT_BYTES = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,13 +55,12 @@ class Masking:
     tool_results: Mode = "enforce"
     logprobs: Literal["drop", "refuse"] = "drop"
     tail_comment: bool = False
+    vault: bool = False
+    classifier: ClassifierSettings | None = None
 
-    def mask_request(self, body: Body) -> tuple[Body, Counts]:
-        """The body to send upstream, the same object if nothing changes; what was found."""
-        if self.request == "off":
-            return body, Counts()
-        masked, found = guarded(lambda: redact_chat_request(body, self.applied(self.request)))
-        return (masked if self.request == "enforce" else body), found
+    def begin(self, draw: Draw) -> "CallMasking":
+        """For one LLM request."""
+        return CallMasking(self, self.policy, draw)
 
     def mask_result(self, value: object) -> tuple[object, Counts]:
         """An MCP message from an upstream: the value that may leave, and what was found."""
@@ -86,160 +69,133 @@ class Masking:
         masked, found = guarded(lambda: redact_tree(value, self.applied(self.tool_results)))
         return (masked if self.tool_results == "enforce" else value), found
 
-    def stream_filter(self) -> "PassThrough | Observed | Masked":
-        """The stage for one answer's stream."""
-        if self.response == "off":
-            return PassThrough()
-        redactor = guarded(
-            lambda: ChatStreamRedactor(
-                self.applied(self.response),
-                logprobs=self.logprobs,
-                tool_arguments=_ARGUMENTS[self.tool_arguments],
-            )
-        )
-        return Masked(redactor) if self.response == "enforce" else Observed(redactor)
-
-    def answer_filter(self) -> "WholeAnswer":
-        """The stage for one whole answer."""
-        return WholeAnswer(self)
-
-    def mask_answer(self, document: Body) -> tuple[Body, Counts]:
-        """A whole answer as it may leave, the same object if nothing changes; what was found."""
-        masked, found = guarded(
-            lambda: redact_chat_completion(
-                document,
-                self.applied(self.response),
-                logprobs=self.logprobs,
-                tool_arguments=_ARGUMENTS[self.tool_arguments],
-            )
-        )
-        return (masked if self.response == "enforce" else document), found
-
     def applied(self, mode: Mode) -> RedactionPolicy:
         """The policy that `mode` applies: one that only counts, unless it is enforced."""
-        return self.policy if mode == "enforce" else self.policy.observing()
+        return _applied(self.policy, mode)
 
 
-class PassThrough:
-    """Redaction is off: everything leaves as it came."""
+class CallMasking:
+    """The redaction of one LLM request; made by `Masking.begin`, forgotten with the request."""
 
-    def __init__(self) -> None:
-        self.counts = Counts()
+    def __init__(self, masking: Masking, policy: RedactionPolicy, draw: Draw) -> None:
+        self.masking = masking
+        self._policy = policy
+        self._draw = draw
+        self.vault = Vault(draw(_SALT_BYTES)) if masking.vault else None
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The payload itself."""
-        return [data]
+    def admit(self, document: Body) -> None:
+        """Refuse what an enforced answer could not give. Raises InvalidRequest."""
+        masking = self.masking
+        if masking.response != "enforce" or masking.logprobs != "refuse":
+            return
+        for field in ("logprobs", "top_logprobs"):
+            asked = document.get(field)
+            if asked is not None and asked is not False:
+                raise InvalidRequest(
+                    public=f"'{field}' is not available: token probabilities repeat the text.",
+                    param=field,
+                )
 
-    def finish(self) -> list[bytes]:
-        """Nothing was held."""
-        return []
-
-    def part(self) -> list[bytes]:
-        """Nothing was held."""
-        return []
-
-
-class Masked:
-    """Redaction is enforced: only what the redactor releases leaves."""
-
-    def __init__(self, redactor: ChatStreamRedactor) -> None:
-        self._redactor = redactor
+    def prompt(self, document: Body, raw: bytes) -> "Prompt":
+        """The request that may be sent upstream; `raw` is what `document` was read from."""
+        mode = self.masking.request
+        if mode == "off":
+            return Prompt(raw, Counts())
+        holes = self._holes(mode)
+        treatment = Treatment(
+            guarded(_applied, self._policy, mode),
+            replace=self.vault.placeholder if self.vault is not None else None,
+            holes=holes,
+        )
+        masked, found = guarded(lambda: redact_chat_request(document, treatment))
+        if mode != "enforce" or masked is document:
+            return Prompt(raw, found)
+        body = strictjson.dumps(masked)
+        if holes is None:
+            return Prompt(body, found)
+        return Prompt(body, found, holes, raw, strictjson.dumps(document))
 
     @property
-    def counts(self) -> Counts:
-        """What was masked so far, in first-seen order."""
-        return self._redactor.counts
+    def vault_figures(self) -> dict[str, int]:
+        """For the record: values that can be put back, and those for which there was no room."""
+        if self.vault is None:
+            return {}
+        figures = {"vault": len(self.vault)}
+        return {**figures, "vault_refused": self.vault.refused} if self.vault.refused else figures
 
-    def feed(self, data: bytes) -> list[bytes]:
-        """The payloads that may leave now. Raises MalformedEvent for a payload that is at fault."""
-        try:
-            return guarded(self._redactor.feed, data)
-        except RedactionFailed:
-            _document(data)  # ambiguous JSON is the upstream's fault, not the redactor's
-            raise
+    def stream_filter(self) -> PassThrough | Masked:
+        """The stage for one answer's stream."""
+        masking, holes = self.masking, self._holes(self.masking.response)
+        treatment = self._answer_treatment(holes)
+        if treatment is None:
+            return PassThrough()
+        redactor = guarded(lambda: ChatStreamRedactor(treatment, logprobs=self._logprobs))
+        if masking.response == "enforce" or self.vault:
+            return Masked(redactor, holes)
+        return Observed(redactor)
 
-    def finish(self) -> list[bytes]:
-        """What was held."""
-        return guarded(self._redactor.finish)
+    def answer_filter(self) -> WholeAnswer:
+        """The stage for one whole answer."""
+        holes = self._holes(self.masking.response)
+        treatment = self._answer_treatment(holes)
+        if treatment is None:
+            return WholeAnswer(None)
+        return WholeAnswer(partial(self._mask_answer, treatment), holes)
 
-    def part(self) -> list[bytes]:
-        """What of the held text may leave although the rest of it will never come.
+    def _mask_answer(self, treatment: Treatment, document: Body) -> tuple[Body, Counts]:
+        masked, found = redact_chat_completion(document, treatment, logprobs=self._logprobs)
+        changes = self.masking.response == "enforce" or self.vault
+        return (masked if changes else document), found
 
-        It has passed the detectors as at an end; beyond that only ordinary words leave. Digits,
-        capitals and signs could be the first half of a secret that no detector knows by half.
-        """
-        try:
-            held = guarded(self._redactor.finish)
-        except TidegateError:
-            return []
-        return [part for data in held if (part := _words_of(data))]
+    def _answer_treatment(self, holes: Holes | None) -> Treatment | None:
+        """How the texts of an answer are treated; None if they pass unread."""
+        mode = self.masking.response
+        if mode == "off":
+            return Treatment.restoring(self.vault) if self.vault else None
+        return Treatment(
+            guarded(_applied, self._policy, mode),
+            tool_arguments=_ARGUMENTS[self.masking.tool_arguments],
+            vault=self.vault,
+            holes=holes,
+        )
 
+    @property
+    def _logprobs(self) -> Literal["drop", "refuse"]:
+        return self.masking.logprobs if self.masking.response == "enforce" else "drop"
 
-class Observed(Masked):
-    """Redaction only counts: everything leaves as it came."""
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The payload itself, after the redactor has seen it."""
-        super().feed(data)
-        return [data]
-
-    def finish(self) -> list[bytes]:
-        """Nothing of the text was withheld."""
-        super().finish()
-        return []
-
-    def part(self) -> list[bytes]:
-        """Nothing of the text was withheld."""
-        return []
-
-
-def _words_of(data: bytes) -> bytes:
-    """The choices of a payload whose texts are ordinary words; b"" if there are none."""
-    document = _document(data)
-    choices = document.get("choices")
-    if not isinstance(choices, list):
-        return b""
-    plain = [choice for choice in choices if _is_plain(choice)]
-    if len(plain) == len(choices):
-        return data
-    return strictjson.dumps({**document, "choices": plain}) if plain else b""
+    def _holes(self, mode: Mode) -> Holes | None:
+        if self.masking.classifier is None or mode != "enforce":
+            return None
+        return Holes(self._draw(_SALT_BYTES).hex())
 
 
-def _is_plain(choice: Body) -> bool:
-    held = [choice[key] for key in _TEXTS if key in choice]
-    texts = [
-        text for root in held for text in (root.values() if isinstance(root, dict) else [root])
-    ]
-    return all(
-        isinstance(text, str) and all(_WORD.fullmatch(word) for word in text.split())
-        for text in texts
-    )
+class Prompt:
+    """A request as it may be sent, once the holes in it are filled."""
+
+    def __init__(
+        self,
+        body: bytes,
+        found: Counts,
+        holes: Holes | None = None,
+        raw: bytes = b"",
+        plain: bytes = b"",
+    ) -> None:
+        self._body = body
+        self.found = found
+        self.holes = holes
+        self._raw = raw
+        self._plain = plain
+
+    def body(self) -> bytes:
+        """The bytes to send: the client's own if nothing was changed."""
+        if self.holes is None:
+            return self._body
+        filled = guarded(self.holes.fill, self._body)
+        return self._raw if filled == self._plain else filled
 
 
-class WholeAnswer:
-    """A non-stream answer: the same detectors over the whole document."""
-
-    def __init__(self, masking: Masking) -> None:
-        self._masking = masking
-        self.counts = Counts()
-
-    def whole(self, body: bytes) -> bytes:
-        """The document that may leave: the same bytes if nothing was found.
-
-        Raises MalformedEvent for one that parsers may read differently.
-        """
-        if self._masking.response == "off":
-            return body
-        document = _document(body)
-        masked, self.counts = self._masking.mask_answer(document)
-        return body if masked is document else strictjson.dumps(masked)
+def _applied(policy: RedactionPolicy, mode: Mode) -> RedactionPolicy:
+    return policy if mode == "enforce" else policy.observing()
 
 
-def _document(data: bytes) -> Body:
-    try:
-        value = strictjson.loads(data)
-    except strictjson.StrictJSONError as error:
-        raise MalformedEvent(error.reason) from None
-    if not isinstance(value, dict):
-        raise MalformedEvent("not a JSON object")
-    return value
+__all__ = ["CallMasking", "Draw", "Masking", "Mode", "Prompt"]

@@ -140,8 +140,12 @@ class Metrics:
             self._redactions.labels(self._bounded("detector", kind), direction).inc(count)
 
     def unscanned(self, *, direction: str, amount: int) -> None:
-        """So many leaves of one text passed unread, because they are base64 data."""
+        """So many texts passed although nobody read them, or although something was found."""
         self._unscanned.labels(direction).inc(amount)
+
+    def classified(self, *, result: str) -> None:
+        """A classifier was asked: `result` is ok, late, failed, or skipped (it was left alone)."""
+        self._classified.labels(result).inc()
 
     def tool_decision(self, *, server: str, decision: str, rule: str) -> None:
         """One MCP message was allowed or denied."""
@@ -179,7 +183,8 @@ class Metrics:
             "limit_rejections", "Requests over a limit.", "tenant", "limit"
         )
         self._redactions = counter("redactions", "Detector matches.", "kind", "direction")
-        self._unscanned = counter("unscanned", "Base64 leaves that passed unread.", "direction")
+        self._unscanned = counter("unscanned", "Texts that passed unread.", "direction")
+        self._classified = counter("classifier_calls", "Calls of a classifier.", "result")
         self._tool_decisions = counter(
             "tool_decisions", "MCP messages decided.", "server", "decision", "rule"
         )

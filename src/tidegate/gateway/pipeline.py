@@ -18,6 +18,7 @@ from tidegate.providers.base import Glance, MalformedEvent, Usage
 from tidegate.providers.openai import glance, glance_completion
 from tidegate.providers.splice import without_member
 from tidegate.redaction import Counts
+from tidegate.redaction.holes import Holes
 from tidegate.routing.outcome import Outcome
 
 _DONE = b"data: [DONE]\n\n"
@@ -32,6 +33,10 @@ class StreamFilter(Protocol):
     def counts(self) -> Counts:
         """What was found so far, in first-seen order."""
 
+    @property
+    def holes(self) -> Holes | None:
+        """What is to be filled before anything leaves; None without a classifier."""
+
     def feed(self, data: bytes) -> list[bytes]:
         """What may leave after this payload; raises MalformedEvent as `whole` does."""
 
@@ -41,6 +46,9 @@ class StreamFilter(Protocol):
     def part(self) -> list[bytes]:
         """What may leave of the held text when the stream broke; half a secret is not among it."""
 
+    def tally(self) -> str:
+        """The counts, as they read at the end."""
+
 
 class AnswerFilter(Protocol):
     """The redaction stage of a whole answer."""
@@ -48,6 +56,10 @@ class AnswerFilter(Protocol):
     @property
     def counts(self) -> Counts:
         """What was found."""
+
+    @property
+    def holes(self) -> Holes | None:
+        """As of StreamFilter."""
 
     def whole(self, body: bytes) -> bytes:
         """The body that may leave; raises MalformedEvent for one that cannot be understood."""
@@ -116,6 +128,10 @@ class ResponseStage(Protocol):
     def found(self) -> Counts:
         """How often each detector matched so far."""
 
+    @property
+    def holes(self) -> Holes | None:
+        """What the bytes for the client are to be filled from; None if they are whole."""
+
     def feed(self, chunk: bytes) -> bytes:
         """Bytes for the client, also those before a fault; then look at `broken`."""
 
@@ -127,12 +143,14 @@ class ResponseStage(Protocol):
 
 
 class ChatStream:
-    """An event stream. Nothing leaves before the first content event has been seen.
+    """An event stream. Nothing leaves before the first content leaves.
 
     Content is text, reasoning, a refusal, a tool call or a finish reason; comments, role chunks,
-    empty deltas and usage are not. `tokens_seen` counts content events: it is what deadlines
-    watch. `broken` says why the answer is none, or is cut; what was good before it has been
-    returned. After `[DONE]` further bytes are ignored. With `strip_usage` the client did not ask
+    empty deltas and usage are not. `tokens_seen` counts content events of the upstream: it is what
+    deadlines watch. Content that the filter holds back shows nobody anything, so another target
+    may still answer; unless what waits with it becomes too much. `broken` says why the answer is
+    none, or is cut; what was good before it has been returned. After `[DONE]` further bytes are
+    ignored. With `strip_usage` the client did not ask
     for usage and we did: the event that reports it, and the members called usage, do not leave.
     Cost: one pass over the bytes; held text and one unfinished event in memory. Raises only what
     the filter raises.
@@ -145,6 +163,7 @@ class ChatStream:
         "_filter",
         "_finished",
         "_opened",
+        "_shows",
         "_strip_usage",
         "_tail_comment",
         "broken",
@@ -168,6 +187,7 @@ class ChatStream:
         self._before_commit = b""
         self._before_commit_bytes = before_commit_bytes
         self._tail_comment = tail_comment
+        self._shows = False  # something that a client can see has passed the filter
         self._opened: set[int] = set()
         self._finished: set[int] = set()
         self.spent = Spent()
@@ -184,6 +204,11 @@ class ChatStream:
     def found(self) -> Counts:
         """How often each detector matched so far, in first-seen order."""
         return self._filter.counts
+
+    @property
+    def holes(self) -> Holes | None:
+        """What the bytes for the client are to be filled from."""
+        return self._filter.holes
 
     def feed(self, chunk: bytes) -> bytes:
         """All that may leave after this read, as one buffer; b"" before the commit point."""
@@ -242,21 +267,28 @@ class ChatStream:
             if seen.only_usage:
                 return
             payload = without_member(payload, "usage")
-        for data in self._filter.feed(payload):
+        self._put(self._filter.feed(payload), out)
+
+    def _put(self, payloads: list[bytes], out: list[bytes]) -> None:
+        for data in payloads:
+            self._shows = self._shows or glance(data).content
             out.append(sse.encode(data))  # without its name: no field of the dialect, and unread
 
     def _close(self, out: list[bytes]) -> None:
-        out.extend(sse.encode(data) for data in self._filter.finish())
+        self._put(self._filter.finish(), out)
         if self._tail_comment:
             # Directly above the data line of the same event: a comment with a blank line of its
             # own would be an event without data to some clients.
-            out.append(f": guardrail redactions={self._filter.counts}\n".encode())
+            out.append(f": guardrail redactions={self._filter.tally()}\n".encode())
         out.append(_DONE)
         self.complete = True
 
     def _release(self, out: list[bytes]) -> bytes:
         ready = b"".join(out)
-        if self.tokens_seen:
+        limit = max(self._before_commit_bytes, *map(len, out), 0)
+        waiting = len(self._before_commit) + len(ready)
+        if self._shows or (self.tokens_seen and (self.complete or waiting > limit)):
+            self._shows = True
             if self._before_commit:
                 ready, self._before_commit = self._before_commit + ready, b""
             return ready
@@ -264,9 +296,8 @@ class ChatStream:
             # A stream that ends without an answer is no answer: the next target may have one.
             self.complete, self.broken = False, Outcome.MALFORMED
             return b""
-        limit = max(self._before_commit_bytes, *map(len, out), 0)
         self._before_commit += ready
-        if len(self._before_commit) > limit:
+        if waiting > limit:
             self.broken = Outcome.MALFORMED
         return b""
 
@@ -306,6 +337,11 @@ class ChatAnswer:
     def found(self) -> Counts:
         """How often each detector matched."""
         return self._filter.counts
+
+    @property
+    def holes(self) -> Holes | None:
+        """What the bytes for the client are to be filled from."""
+        return self._filter.holes
 
     def feed(self, chunk: bytes) -> bytes:
         """Collects; nothing leaves before the document is whole."""

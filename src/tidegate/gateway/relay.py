@@ -13,13 +13,16 @@ from tidegate.clock import Clock
 from tidegate.errors import ContentBlocked, TidegateError, UpstreamInterrupted
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.charge import Charge
-from tidegate.gateway.masking import Masking
+from tidegate.gateway.classifier import Checker
+from tidegate.gateway.filters import guarded
+from tidegate.gateway.masking import CallMasking
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ResponseStage, Spent
 from tidegate.gateway.quote import Bill, Quote
 from tidegate.gateway.respond import Header, Responder
 from tidegate.providers.base import Provider
 from tidegate.records.entries import Trail
+from tidegate.redaction.holes import Holes
 from tidegate.routing.breaker import Verdict
 from tidegate.routing.failover import Failover, Try
 from tidegate.routing.outcome import TAXONOMY, Outcome
@@ -51,13 +54,14 @@ class ChatCall:
     stream: bool
     quote: Quote
     providers: Mapping[str, Provider]
-    masking: Masking
+    masking: CallMasking
     deadlines: Deadlines
     started_s: float
     failover: Failover
     charge: Charge
     trail: Trail
     responder: Responder
+    checker: Checker | None = None
     asks_usage: bool = False
     """Whether the client did not ask for usage, so that we do, and keep it to ourselves."""
     upstream_status: int = 0
@@ -158,6 +162,8 @@ class Relay:
             chunk = await inbox.read()
             ready = await self._worked_on(chunk)
             self._clocks.saw(stage.tokens_seen)
+            if ready and stage.holes is not None:
+                ready = await self._filled(stage.holes, ready)
             if ready:
                 inbox.disarm()
                 with self._clocks.stopped():
@@ -181,6 +187,14 @@ class Relay:
             if chunk:
                 return await beside_the_loop(size_bytes, stage.feed, chunk)
             return await beside_the_loop(size_bytes, stage.finish)
+
+    async def _filled(self, holes: Holes, ready: bytes) -> bytes:
+        """What leaves once a classifier has answered; its time is not the upstream's."""
+        self._inbox.disarm()
+        with self._clocks.stopped():
+            if self._call.checker is not None:
+                await self._call.checker.judge(holes, self._stage.found, "response")
+            return await beside_the_loop(len(ready), guarded, holes.fill, ready)
 
     async def _pass_on(self, ready: bytes) -> None:
         call = self._call
@@ -221,7 +235,7 @@ class Relay:
         self._call.charge_for(self._step.target, self._stage.spent)
 
     def _note_found(self) -> None:
-        mode = self._call.masking.response
+        mode = self._call.masking.masking.response
         if mode != "off":
             found = self._stage.found
             self._call.trail.counts(

@@ -13,6 +13,7 @@ from tidegate.config import Config, values
 from tidegate.config.policies import Policies, server_redaction
 from tidegate.config.sections.redaction import Redaction
 from tidegate.gateway.chat import ChatPolicy
+from tidegate.gateway.classifier import ClassifierSettings
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.tool_call import ToolServer, ToolTrafficPolicy
 from tidegate.routing.plan import Route, Target
@@ -78,6 +79,13 @@ def _route_masking(route: Route, policies: Policies) -> Masking:
     return _masking(section, policies)
 
 
+def _classifier(section: Redaction) -> ClassifierSettings | None:
+    given = section.classifier
+    if given is None:
+        return None
+    return ClassifierSettings(given.url, deadline_s=given.deadline_s, late=given.late)
+
+
 def _masking(section: Redaction, policies: Policies) -> Masking:
     policy = policies.of(section).everybody
     # Compiled here, so that a policy that cannot be fails the reload and not a request.
@@ -90,4 +98,6 @@ def _masking(section: Redaction, policies: Policies) -> Masking:
         tool_results=section.tool_results,
         logprobs=section.logprobs,
         tail_comment=section.tail_comment,
+        vault=section.vault,
+        classifier=_classifier(section),
     )

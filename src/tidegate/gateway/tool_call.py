@@ -11,7 +11,8 @@ from typing import Final
 
 from tidegate import strictjson
 from tidegate.errors import MethodNotAllowed, TidegateError
-from tidegate.gateway.masking import Masking, guarded
+from tidegate.gateway.filters import guarded
+from tidegate.gateway.masking import Masking
 from tidegate.gateway.respond import Responder
 from tidegate.identity.keys import KeyTable
 from tidegate.jsonrpc import (

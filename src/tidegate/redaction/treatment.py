@@ -81,6 +81,11 @@ class Treatment:
             return policy
         return cls(policy, tool_arguments=tool_arguments)
 
+    @classmethod
+    def restoring(cls, vault: Vault) -> "Treatment":
+        """Nothing is looked for; only the values of `vault` are put back."""
+        return cls(_nothing(), vault=vault)
+
     @cached_property
     def for_arguments(self) -> "Treatment | None":
         """How the strings in the arguments of tool calls are treated; None if they pass unread."""

@@ -2,6 +2,7 @@
 
 import asyncio
 from dataclasses import dataclass, field
+from secrets import token_bytes
 from typing import Any
 
 import pytest
@@ -56,6 +57,7 @@ class Scene:
         self.tokens_seen = 0
         self.complete = False
         self.held_bytes = 0
+        self.holes = None
         self.broken: Outcome | None = None
         self.found = Counts(email=1)
         self.charge = Charge()
@@ -73,7 +75,7 @@ class Scene:
             stream=self.stream,
             quote=Quote(Need(7, 100), Need(7, 100)),
             providers={},
-            masking=Masking(RedactionPolicy.preset()),
+            masking=Masking(RedactionPolicy.preset()).begin(token_bytes),
             deadlines=TIMES,
             started_s=1000.0,
             failover=self.failover,
