@@ -32,6 +32,9 @@ class Seats(Protocol):
     def least_of_others(self) -> int | None:
         """The fewest that another accepting process holds; None if there is none."""
 
+    def leave(self) -> None:
+        """We accept no more."""
+
 
 class Acceptor:
     """Accepts on `sock` from `open` to `close`, one connection a turn of the loop.
@@ -67,7 +70,8 @@ class Acceptor:
 
     def count(self) -> None:
         """Let the others know how many connections are ours."""
-        self._seats.hold(self._held() + len(self._coming))
+        if not self._closed:
+            self._seats.hold(self._held() + len(self._coming))
 
     def close(self) -> None:
         """Take what waits in the queue, and no more after that."""
@@ -79,6 +83,7 @@ class Acceptor:
         while self._accept():
             pass
         self._sock.close()
+        self._seats.leave()
 
     def _readable(self) -> None:
         least = self._seats.least_of_others()

@@ -6,6 +6,7 @@ order of a request is in chat and tool_traffic, the boundary in front.
 
 import logging
 from contextlib import AsyncExitStack
+from secrets import token_bytes
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.config import (
@@ -45,18 +46,23 @@ logger = logging.getLogger(__name__)
 CHAT_PATH = b"/v1/chat/completions"
 _MCP_METHODS = frozenset({"POST", "GET", "DELETE"})
 _SETTLE_S = 5.0
+_SECRET_BYTES = 32
 
 
 class Gateway:
     """The gateway as one ASGI application, and `admin` for the second listener.
 
     A server that runs the lifespan protocol opens and closes it; others call `open` and `close`.
-    `reload` swaps the revision; a running request keeps the one it began with.
+    `reload` swaps the revision; a running request keeps the one it began with. `secret` is what
+    values are hashed under: gateways with the same one give equal values equal hashes.
     """
 
-    def __init__(self, config: Config, *, clock: Clock | None = None) -> None:
+    def __init__(
+        self, config: Config, *, clock: Clock | None = None, secret: bytes | None = None
+    ) -> None:
         self._clock = clock or SystemClock()
-        self._first = self._revision = build(config)
+        self._secret = secret or token_bytes(_SECRET_BYTES)
+        self._first = self._revision = build(config, self._secret)
         caps = values.caps(config)
         self._targets = Targets()
         self._ledger = ledger_for(config, self._clock)
@@ -67,6 +73,7 @@ class Gateway:
             queue=config.records.queue,
             keep_days=config.records.keep_days,
             max_bytes=config.records.max_bytes,
+            hash_key=self._secret,
         )
         self._charging = Charging(self._ledger, new_owner())
         self.metrics = Metrics()
@@ -164,7 +171,7 @@ class Gateway:
         """What `adopt` needs; changes nothing, and may run in a thread. Raises ConfigInvalid."""
         if problems := reload_problems(config, running=self._first.config):
             raise ConfigInvalid(problems)
-        return build(config)
+        return build(config, self._secret)
 
     def adopt(self, revision: Revision) -> None:
         """Put in force what `prepare` made. Requests that run keep what they began with."""

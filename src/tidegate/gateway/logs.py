@@ -29,6 +29,8 @@ _PACKAGE = str(Path(__file__).resolve().parents[1])
 _OWN: Final = "tidegate"
 _MOST_FRAMES = 12
 _MOST_CAUSES = 5
+_MOST_BYTES = 4_096  # with its line end; PIPE_BUF of Linux
+_FRAME: Final = {"at": "", "level": "", "event": ""}
 
 
 def _name(value: object) -> Field | None:
@@ -83,6 +85,7 @@ ALLOWED: Mapping[str, Callable[[object], Field | None]] = {
     "host": _name,
     "port": _number,
     "pid": _number,
+    "worker": _number,
     "workers": _number,
     "count": _number,
     "suppressed": _number,
@@ -106,11 +109,16 @@ _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", 
 
 
 class AllowListFormatter(logging.Formatter):
-    """One line for a record; `dropped_fields` counts what was not allowed to be in one."""
+    """One line for a record; `dropped_fields` counts what was not allowed to be in one.
 
-    def __init__(self, *, as_json: bool) -> None:
+    `worker` stands in every line. A line is no longer than what one write to a pipe leaves in one
+    piece, so that lines of several processes do not run into each other.
+    """
+
+    def __init__(self, *, as_json: bool, worker: int | None = None) -> None:
         super().__init__()
         self._as_json = as_json
+        self._worker = {} if worker is None else {"worker": worker}
         self.dropped_fields = 0
 
     def format(self, record: logging.LogRecord) -> str:
@@ -119,6 +127,7 @@ class AllowListFormatter(logging.Formatter):
             "at": _time(record.created),
             "level": record.levelname.lower(),
             "event": self._event(record),
+            **self._worker,
         }
         for name, value in vars(record).items():
             if name in _STANDARD or value is None:
@@ -131,7 +140,7 @@ class AllowListFormatter(logging.Formatter):
                 line[name] = allowed
         if isinstance(record.exc_info, tuple) and record.exc_info[1] is not None:
             line |= _exception(record.exc_info[1])
-        return _json(line) if self._as_json else _text(line)
+        return _fitting(line, _json if self._as_json else _text)
 
     def _event(self, record: logging.LogRecord) -> str:
         if _is_own(record.name):
@@ -148,9 +157,9 @@ class AllowListFormatter(logging.Formatter):
 class LogHandler(logging.StreamHandler[TextIO]):
     """Writes lines to a stream; a line that cannot be written is counted and forgotten."""
 
-    def __init__(self, stream: TextIO, *, as_json: bool) -> None:
+    def __init__(self, stream: TextIO, *, as_json: bool, worker: int | None = None) -> None:
         super().__init__(stream)
-        self._formatter = AllowListFormatter(as_json=as_json)
+        self._formatter = AllowListFormatter(as_json=as_json, worker=worker)
         self.setFormatter(self._formatter)
         self.failed = 0
 
@@ -164,15 +173,18 @@ class LogHandler(logging.StreamHandler[TextIO]):
         self.failed += 1
 
 
-def set_up(form: Form, level: str, *, stream: TextIO | None = None) -> LogHandler:
+def set_up(
+    form: Form, level: str, *, stream: TextIO | None = None, worker: int | None = None
+) -> LogHandler:
     """Send all logging of this process to `stream` (stderr), as lines of the allow-list.
 
-    `auto` is text on a terminal and JSON elsewhere. Loggers of libraries speak from warning up.
+    `auto` is text on a terminal and JSON elsewhere. `worker` is the place of this process among
+    several. Loggers of libraries speak from warning up.
     Replaces every handler of the root logger; warnings of Python become log lines.
     """
     stream = stream or sys.stderr
     as_json = form == "json" or (form == "auto" and not stream.isatty())
-    handler = LogHandler(stream, as_json=as_json)
+    handler = LogHandler(stream, as_json=as_json, worker=worker)
     handler.addFilter(lambda r: _is_own(r.name) or r.levelno >= logging.WARNING)
     root = logging.getLogger()
     for old in tuple(root.handlers):
@@ -245,6 +257,19 @@ def _own_frames(trace: TracebackType | None) -> list[str]:
             frames.append(f"{file}:{trace.tb_lineno}")
         trace = trace.tb_next
     return frames[-_MOST_FRAMES:]
+
+
+def _fitting(line: dict[str, object], form: Callable[[Mapping[str, object]], str]) -> str:
+    """The line in its form, with its longest words cut until it fits."""
+    text = form(line)
+    while len(text.encode("utf-8", "backslashreplace")) >= _MOST_BYTES:
+        name = max(line, key=lambda name: len(form({**_FRAME, name: line[name]})))
+        value = line[name]
+        if not isinstance(value, str | list) or len(value) < 2:
+            break  # numbers and short words: cannot be this long
+        line[name] = value[: len(value) // 2]
+        text = form(line)
+    return text
 
 
 def _json(line: Mapping[str, object]) -> str:

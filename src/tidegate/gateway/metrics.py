@@ -162,7 +162,11 @@ class Metrics:
 
     def render(self) -> tuple[str, bytes]:
         """Content type and body of one scrape, in the text format 0.0.4."""
-        return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_WithoutCreated(self._registry))
+        return as_text(self.collect())
+
+    def collect(self) -> Iterator[Metric]:
+        """The families of one scrape."""
+        return _WithoutCreated(self._registry).collect()
 
     def _make_counters(self) -> None:
         counter = self._counter
@@ -218,6 +222,21 @@ class Metrics:
             return OTHER
         known.add(value)
         return value
+
+
+def as_text(families: Iterable[Metric]) -> tuple[str, bytes]:
+    """Content type and body, in the text format 0.0.4."""
+    return CONTENT_TYPE_PLAIN_0_0_4, generate_latest(_Collected(families))
+
+
+class _Collected(Collector):
+    """What was collected already."""
+
+    def __init__(self, families: Iterable[Metric]) -> None:
+        self._families = families
+
+    def collect(self) -> Iterable[Metric]:
+        return self._families
 
 
 class _AtScrape(Collector):
@@ -302,4 +321,4 @@ class _WithoutCreated(Collector):
             yield metric
 
 
-__all__ = ["OTHER", "Metrics", "RecordsState", "Watched"]
+__all__ = ["OTHER", "Metrics", "RecordsState", "Watched", "as_text"]

@@ -18,9 +18,9 @@ from tidegate.records.writer import Keeping, Waiting, Writer, answer_in
 class Recorder:
     """The decision record of this process, from `open` to `close`; for one event loop.
 
-    `path` is made if it is not there. Strings of operands are hashed under a key that lives as
-    long as the recorder: equal values show as equal within one run of the process, and nobody
-    can try out values against a file that was carried away.
+    `path` is made if it is not there. Strings of operands are hashed under `hash_key`, which is
+    stored nowhere (a random one, if none is given): equal values show as equal where it is the
+    same, and nobody can try out values against a file that was carried away.
     """
 
     def __init__(
@@ -32,6 +32,7 @@ class Recorder:
         keep_days: int = 7,
         max_bytes: int = 1_073_741_824,
         wait_s: float = 5.0,
+        hash_key: bytes | None = None,
     ) -> None:
         self.boot = secrets.token_hex(8)
         self._refused = 0
@@ -41,7 +42,9 @@ class Recorder:
         self._overflowed = False
         self._stopped: asyncio.Future[str] | None = None
         keeping = Keeping(Path(path), keep_days, max_bytes, wait_s)
-        self._writer = Writer(keeping, clock, boot=self.boot, hash_key=secrets.token_bytes(32))
+        self._writer = Writer(
+            keeping, clock, boot=self.boot, hash_key=hash_key or secrets.token_bytes(32)
+        )
 
     @property
     def degraded(self) -> bool:

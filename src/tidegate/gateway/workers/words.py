@@ -1,0 +1,191 @@
+"""What do a parent and its workers say to each other?
+
+Lives here: the messages of both directions and how they lie on the wire: a length of four bytes,
+big-endian, then one message in MessagePack. Does not live here: who says what when (plan, duty),
+the socket (channel).
+"""
+
+from typing import Literal, TypeVar
+
+from msgspec import Struct, msgpack
+
+MAX_BYTES = 67_108_864
+"""No message is longer: a length beyond it is no length."""
+
+_LENGTH_BYTES = 4
+
+About = Literal["pulse", "readiness", "metrics"]
+
+
+class Begin(Struct, frozen=True, tag=True):
+    """The first message: come up with this configuration (pickled), the `generation`th.
+
+    `secret` is the same for all workers: what is hashed under it compares equal among them.
+    """
+
+    generation: int
+    config: bytes
+    secret: bytes
+
+
+class Accept(Struct, frozen=True, tag=True):
+    """Accept connections."""
+
+
+class Offer(Struct, frozen=True, tag=True):
+    """Build all that this configuration (pickled) asks for, and change nothing yet."""
+
+    generation: int
+    config: bytes
+
+
+class Take(Struct, frozen=True, tag=True):
+    """Put in force what was built."""
+
+    generation: int
+
+
+class Drop(Struct, frozen=True, tag=True):
+    """Forget what was built."""
+
+    generation: int
+
+
+class Ask(Struct, frozen=True, tag=True):
+    """Say how things are; the answer carries the same `number`."""
+
+    number: int
+    about: About
+
+
+class Drain(Struct, frozen=True, tag=True):
+    """Accept no more and leave when the running requests have ended."""
+
+
+class Leave(Struct, frozen=True, tag=True):
+    """Leave at once."""
+
+
+class Opened(Struct, frozen=True, tag=True):
+    """Everything is open; nothing is accepted yet."""
+
+    generation: int
+
+
+class CannotStart(Struct, frozen=True, tag=True):
+    """This worker ends now, and this is why."""
+
+    problem: str
+
+
+class Accepting(Struct, frozen=True, tag=True):
+    """Connections are accepted."""
+
+
+class Willing(Struct, frozen=True, tag=True):
+    """It is built."""
+
+    generation: int
+
+
+class Unwilling(Struct, frozen=True, tag=True):
+    """It cannot be built, or was never offered."""
+
+    generation: int
+    problem: str
+
+
+class Took(Struct, frozen=True, tag=True):
+    """It is in force."""
+
+    generation: int
+
+
+class Leaving(Struct, frozen=True, tag=True):
+    """Nothing is accepted any more; what runs ends."""
+
+
+class Sample(Struct, frozen=True, array_like=True):
+    """One number of a family."""
+
+    name: str
+    labels: tuple[tuple[str, str], ...]
+    value: float
+
+
+class Family(Struct, frozen=True, array_like=True):
+    """One metric as Prometheus sees it; `kind` is counter, gauge, histogram or info."""
+
+    name: str
+    text: str
+    kind: str
+    samples: tuple[Sample, ...]
+
+
+class Told(Struct, frozen=True, tag=True):
+    """The answer to an Ask; number 0 was not asked for."""
+
+    number: int
+    readiness: dict[str, object] | None = None
+    families: tuple[Family, ...] | None = None
+
+
+ToWorker = Begin | Accept | Offer | Take | Drop | Ask | Drain | Leave
+ToParent = Opened | CannotStart | Accepting | Willing | Unwilling | Took | Leaving | Told
+
+_M = TypeVar("_M")
+
+
+class Malformed(Exception):
+    """What came is none of these messages. Says nothing of what it was."""
+
+
+def encode(message: ToWorker | ToParent) -> bytes:
+    """The message as it lies on the wire."""
+    body = msgpack.encode(message)
+    return len(body).to_bytes(_LENGTH_BYTES, "big") + body
+
+
+class Frames:
+    """Cuts what arrives into messages, however it was split on its way."""
+
+    def __init__(self) -> None:
+        self._rest = bytearray()
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """The messages that are complete now, undecoded. Raises Malformed."""
+        self._rest += data
+        complete: list[bytes] = []
+        at = 0
+        while len(self._rest) - at >= _LENGTH_BYTES:
+            begin = at + _LENGTH_BYTES
+            length = int.from_bytes(self._rest[at:begin], "big")
+            if length > MAX_BYTES:
+                raise Malformed
+            if len(self._rest) < begin + length:
+                break
+            at = begin + length
+            complete.append(bytes(self._rest[begin:at]))
+        del self._rest[:at]
+        return complete
+
+
+def for_worker(body: bytes) -> ToWorker:
+    """A message of the parent. Raises Malformed."""
+    return _decoded(_FOR_WORKER, body)
+
+
+def for_parent(body: bytes) -> ToParent:
+    """A message of a worker. Raises Malformed."""
+    return _decoded(_FOR_PARENT, body)
+
+
+_FOR_WORKER: msgpack.Decoder[ToWorker] = msgpack.Decoder(ToWorker)
+_FOR_PARENT: msgpack.Decoder[ToParent] = msgpack.Decoder(ToParent)
+
+
+def _decoded(decoder: "msgpack.Decoder[_M]", body: bytes) -> _M:
+    try:
+        return decoder.decode(body)
+    except ValueError:
+        raise Malformed from None
