@@ -95,9 +95,9 @@ class Running:
                 self._news.clear()
                 await self._news.wait()
 
-    async def event(self, name: str, *, times: int = 1) -> dict[str, Any]:
+    async def event(self, name: str, *, times: int = 1, within_s: float = WAIT_S) -> dict[str, Any]:
         """Wait for the log line number `times` of this event."""
-        await self.until(lambda: len(self.events(name)) >= times)
+        await self.until(lambda: len(self.events(name)) >= times, within_s=within_s)
         return self.events(name)[times - 1]
 
     async def ready(self) -> None:
@@ -110,9 +110,13 @@ class Running:
     def signal(self, number: signal.Signals) -> None:
         self.process.send_signal(number)
 
-    async def ended(self) -> int:
+    def signal_group(self, number: int) -> None:
+        """As a terminal does: to the process and all that it has started."""
+        os.killpg(self.pid, number)
+
+    async def ended(self, *, within_s: float = WAIT_S) -> int:
         """Wait for the end; returns the exit code (negative: the signal)."""
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(within_s):
             code = await self.process.wait()
             await asyncio.wait(self._readers)
         return code
@@ -162,6 +166,7 @@ async def started(
     *arguments: str,
     environ: Mapping[str, str] | None = None,
     program: tuple[str, ...] = (sys.executable, "-m", "tidegate"),
+    own_group: bool = False,
 ) -> AsyncIterator[Running]:
     """A process, ended at the end of the block whatever state it is in."""
     process = await asyncio.create_subprocess_exec(
@@ -173,6 +178,7 @@ async def started(
         stdout=PIPE,
         stderr=PIPE,
         limit=2**22,
+        process_group=0 if own_group else None,
     )
     running = Running(process)
     try:

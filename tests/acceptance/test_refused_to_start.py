@@ -101,7 +101,7 @@ def test_a_store_that_does_not_open_is_exit_code_1(tmp_path: Path, part: dict[st
     ("arguments", "code", "words"),
     [
         (("--port", "x"), 2, "Invalid value for '--port'"),
-        (("--workers", "2"), 2, "later release"),
+        (("--workers", "0"), 2, "Invalid value for '--workers'"),
         (("--config", "missing.yaml"), 3, "there is no such file"),
     ],
     ids=["value", "workers", "file"],

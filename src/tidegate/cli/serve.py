@@ -2,7 +2,8 @@
 
 Lives here: from options to a running gateway, with the demo world beside it where the
 configuration asks for one. Does not live here: listeners, signals and reload
-(gateway.supervise), what the demo shows (demo.scenes).
+(gateway.supervise for one process, gateway.workers for several), what the demo shows
+(demo.scenes).
 """
 
 import os
@@ -28,16 +29,15 @@ if TYPE_CHECKING:
 @click.option("--config", "path", type=click.Path(path_type=Path), help="The file to read.")
 @click.option("--host", help="Address to listen on instead of the file's.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port instead of the file's; 0: free.")
-@click.option("--workers", type=click.IntRange(1), help="Only 1 in this release.")
+@click.option("--workers", type=click.IntRange(1, 256), help="Processes instead of the file's.")
 def serve(path: Path | None, host: str | None, port: int | None, workers: int | None) -> int:
     """Run the gateway until SIGTERM or Ctrl-C.
 
     Looks for --config, TIDEGATE_CONFIG, ./tidegate.yaml and $XDG_CONFIG_HOME/tidegate/, in this
     order; without any of them it serves the demo world, upstreams included.
     """
-    if workers is not None and workers > 1:
-        raise click.UsageError("More than one worker comes with a later release.")
-    return run_gateway(Launch(configuration.find(path), host=host, port=port))
+    launch = Launch(configuration.find(path), host=host, port=port, workers=workers)
+    return run_gateway(launch)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +51,7 @@ class Launch:
     path: Path | None
     host: str | None = None
     port: int | None = None
+    workers: int | None = None
     admin_port: int | None = None
     show: "Show | None" = None
     leaky_s: float = 0.15
@@ -61,9 +62,13 @@ def run_gateway(launch: Launch) -> int:
     """Serves until it is told to stop; returns the exit code."""
     # The command line stays light: what runs the gateway is imported when it is to run.
     from tidegate.config import DemoPorts, Overrides, load_config  # noqa: PLC0415
-    from tidegate.gateway.supervise import run  # noqa: PLC0415
 
-    overrides = Overrides(host=launch.host, port=launch.port, admin_port=launch.admin_port)
+    overrides = Overrides(
+        host=launch.host,
+        port=launch.port,
+        workers=launch.workers,
+        admin_port=launch.admin_port,
+    )
     config = configuration.read(launch.path, overrides=overrides)
     configuration.refuse_exposed(config)
     world = _world(launch) if config.demo else None
@@ -89,6 +94,11 @@ def run_gateway(launch: Launch) -> int:
         if world is not None and launch.show is not None:
             await launch.show(ready, world)
 
+    # One process needs no parent, and a parent does not need what serves requests.
+    if config.server.workers == 1:
+        from tidegate.gateway.supervise import run  # noqa: PLC0415
+    else:
+        from tidegate.gateway.workers.parent import run  # noqa: PLC0415
     return run(config, load=load, watch=launch.path, companion=world, on_ready=on_ready)
 
 

@@ -60,6 +60,20 @@ def test_the_demo_world_is_not_served_to_a_network(
     assert "demo key" in capsys.readouterr().err
 
 
-def test_more_than_one_worker_is_refused_politely(capsys: pytest.CaptureFixture[str]) -> None:
-    assert run(["serve", "--workers", "2"]) == 2
-    assert "later release" in capsys.readouterr().err
+def test_several_workers_need_a_store_that_they_can_share(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    path = tmp_path / "tidegate.yaml"
+    path.write_text("store: { url: 'memory:' }\n")
+    assert run(["serve", "--config", str(path), "--workers", "2"]) == 3
+    said = capsys.readouterr().err
+    assert "2 workers cannot share a store in memory" in said
+    assert "use sqlite:///PATH" in said
+
+
+@pytest.mark.parametrize("workers", ["0", "257", "two"])
+def test_a_number_of_workers_that_is_none_is_wrong_usage(
+    workers: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run(["serve", "--workers", workers]) == 2
+    assert "--workers" in capsys.readouterr().err

@@ -34,11 +34,6 @@ def check_effect(config: Config, findings: Findings) -> None:
             findings.not_in_effect(path, row.now, weakens=row.weakens)
 
 
-def _workers(config: Config) -> Iterator[Path]:
-    if config.server.workers > 1:
-        yield ("server", "workers")
-
-
 def _jwt(config: Config) -> Iterator[Path]:
     for index in range(len(config.identity.jwt)):
         yield ("identity", "jwt", index)
@@ -107,7 +102,6 @@ def _redaction_key(key: str) -> _Places:
 
 
 TABLE = (
-    Idle(_workers, "one process serves"),
     Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
     Idle(_strategy, "candidates are tried in their order (priority)"),

@@ -33,7 +33,7 @@ class Admin(Section):
 
 
 class Caps(Section):
-    """What one caller, and all callers together, may take from the process."""
+    """What one caller, and all callers together, may take from one process (each worker)."""
 
     header_bytes: int = Field(
         default=32_768, ge=1024, le=1_048_576, description="Request head; beyond: 431."
@@ -69,7 +69,9 @@ class Server(Section):
     port: Port = Field(
         default=8080, description="Port of the client listener; 0 lets the system choose."
     )
-    workers: int = Field(default=1, ge=1, le=256, description="Processes that share the socket.")
+    workers: int = Field(
+        default=1, ge=1, le=256, description="Processes that share the client listener."
+    )
     admin: Admin = Field(default_factory=Admin, description="The second listener.")
     allowed_hosts: tuple[Host, ...] = Field(
         default=(), description="Accepted Host names; on loopback empty means loopback names only."
