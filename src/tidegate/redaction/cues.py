@@ -26,6 +26,8 @@ RANK = 110
 """Behind every detector that looks at the value itself."""
 
 _CUE_MAX = 40
+# Characters from rare to frequent; what is not among them is rarer still.
+_COMMON = "jzq:=xkvbpygfwmucldrhsnioate "
 # From what a cue and a pattern found, the part that is the value, or None.
 Judge = Callable[[str], tuple[int, int] | None]
 
@@ -90,12 +92,14 @@ class _Compiled:
 
 
 def _anchor(word: str) -> tuple[str, str]:
-    """What the last segment of a cue begins with, and behind it the whole cue once more."""
+    """The rarest character of the last segment of a cue, with the whole cue around it."""
     head = word.rstrip(" ")
-    tail = word[max(head.rfind(" "), head[:-1].rfind('"'), head[:-1].rfind(")")) + 1 :]
+    begin = max(head.rfind(" "), head[:-1].rfind('"'), head[:-1].rfind(")")) + 1
+    place = min(range(begin, len(head)), key=lambda at: _COMMON.find(head[at].lower()))
     spelled = _spelled if word.islower() else re.escape
-    first = "".join(sorted({tail[0], tail[0].upper()})) if word.islower() else tail[0]
-    return re.escape(first), f"{spelled(tail[1:])}(?<={spelled(word)})"
+    char = word[place]
+    first = char + char.upper() if word.islower() and char.isalpha() else re.escape(char)
+    return first, f"(?<={spelled(word[: place + 1])}){spelled(word[place + 1 :])}"
 
 
 def _spelled(word: str) -> str:
@@ -224,7 +228,7 @@ _FRENCH = (
 )
 _GERMAN_WORD = f"[{_CAPITAL}][{_LETTER}.-]{{1,24}}"
 _GERMAN = (
-    rf"(?:{_GERMAN_WORD} )?[{_CAPITAL}][{_LETTER}.-]{{0,24}}"
+    rf"[{_CAPITAL}][{_LETTER}.-]{{0,24}}"
     r"(?:tra(?:\u00df|ss)e|tr\.|weg|gasse|latz|llee|ing|amm|fer|straat|laan|plein) \d{1,4} ?[a-z]?"
     rf",?\s(?:[A-Z]{{1,2}}-)?\d{{4,5}}(?: [A-Z]{{2}})? {_GERMAN_WORD}"
 )

@@ -42,7 +42,7 @@ FOUND = [
     ("lives at 12 Main Street, Apt 4B, Springfield IL 62701.", f"lives at {A}."),
     ("12 rue de la Paix, 75002 Paris", A),
     ("Hauptstra\u00dfe 12a, 10115 Berlin", A),
-    ("Lange Stra\u00dfe 5\n12345 Neustadt", A),
+    ("Lange Stra\u00dfe 5\n12345 Neustadt", f"Lange {A}"),
     ("Musterweg 3, A-1234 Wien", A),
     ("Dorpsstraat 12, 1234 AB Amsterdam", A),
 ]

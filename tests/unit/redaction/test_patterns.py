@@ -243,9 +243,11 @@ def test_anchors_prefer_what_is_rare_in_text() -> None:
     def of(pattern: str) -> tuple[tuple[str, str], ...]:
         return anchors(read_pattern(pattern), until=CharSet())
 
-    assert of("EMP-[0-9]{2,8}") == ((r"\-", r"(?<=EMP\-)[0-9][0-9]"),)
+    assert of("EMP-[0-9]{2,8}") == (("P", r"(?<=EMP)\-[0-9][0-9]"),)
+    assert of("ete-[0-9]{2}")[0][0] == r"\-"
     assert of("[a-z]{2}[0-9]{3}")[0][0] == "0-9"
-    assert [chars for chars, _ in of("(?:A-|B#)[a-z]{3}")] == [r"\-", r"\#"]
+    assert of("\u00e9[a-z]{3}x[a-z]{3}")[0][0] == "x"
+    assert [chars for chars, _ in of("(?:a-|b#)[a-z]{3}")] == [r"\-", r"\#"]
 
 
 # ---- what a search may cost ----------------------------------------------------------------------
