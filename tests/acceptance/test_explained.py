@@ -79,7 +79,8 @@ async def one_of_each(gateway: Running, upstream: Upstream) -> dict[str, str]:
 WHY = {
     "ok": "",
     "admitted": "",
-    "over": "Limit small was full: 43 of 1000 used, 975 more asked for. There is room again after ",
+    "over": "Limit small (per tenant) was full: 43 of 1000 used, 975 more asked for."
+    " There is room again after ",
     "beyond": "of limit small, which never allows more than 1000",
     "large": "The request body is larger than this gateway accepts.",
     "failover": "spare answered after first server error (HTTP 500).",

@@ -1,11 +1,12 @@
 """What an answer used is asked for, believed as far as it is sane, and kept from who did not ask.
 
-Entries 9, 11, 16 and 18 of the list of public bugs in accounting: BerriAI/litellm #14457, #35958,
+Entries 9, 10, 11 and 18 of the list of public bugs in accounting: BerriAI/litellm #14457, #35958,
 PR #33736 (a client that leaves costs nothing), PR #30527 (a normal end taken for a leaving
-client), PR #37734 (see test_chat_money), wso2/api-platform #2932 (one token a request).
+client), wso2/api-platform #2932 (one token a request).
 """
 
 import json
+from contextlib import AsyncExitStack
 from typing import Any
 
 import pytest
@@ -13,6 +14,7 @@ import pytest
 from tests.app.chat_upstreams import DONE, Asked, Script, answers, completion, delta, event, streams
 from tests.app.chat_world import LIMIT, MASKED, OFF, ChatWorld, run
 from tidegate.gateway.masking import Masking
+from tidegate.testing.asgi import ASGIExchange
 
 STREAM = {"stream": True}
 ASKED = {"stream": True, "stream_options": {"include_usage": True}}
@@ -22,6 +24,12 @@ WORDS.append(delta(finish="stop"))
 
 def reported(prompt: object = 12, completion: object = 31, **more: object) -> dict[str, object]:
     return {"prompt_tokens": prompt, "completion_tokens": completion, **more}
+
+
+async def until(exchange: ASGIExchange, mark: bytes) -> None:
+    """Read until `mark` has come; an answer that ends without it fails."""
+    while mark not in exchange.body:
+        assert await exchange.chunk(), exchange.body
 
 
 def obliging(usage: object = None, form: str = '{}, "usage": null}}') -> Script:
@@ -137,7 +145,7 @@ def test_a_client_that_asked_hears_that_the_provider_refuses() -> None:
 @pytest.mark.parametrize("options", ["yes", [1], {"include_usage": "yes"}])
 def test_odd_options_are_for_the_provider_to_judge(options: object) -> None:
     async def body() -> None:
-        world = ChatWorld(primary=obliging())
+        world = ChatWorld(primary=streams(*map(event, WORDS), DONE))
         await world.post(stream=True, stream_options=options)
         assert json.loads(world.providers.asked[0].body)["stream_options"] == options
 
@@ -227,8 +235,7 @@ def test_who_leaves_after_six_of_a_hundred_pieces_pays_for_six() -> None:
 
         world = ChatWorld(primary=script)
         async with world.exchange(**STREAM) as exchange:
-            while b"token5" not in exchange.body:
-                await exchange.chunk()
+            await until(exchange, b"token5")
             await exchange.disconnect()
         found = await world.usage()
         # The prompt as reported, and at least a token for each piece, not the 100 reserved.
@@ -240,14 +247,43 @@ def test_who_leaves_after_six_of_a_hundred_pieces_pays_for_six() -> None:
     run(body())
 
 
+def test_fifty_who_leave_pay_for_their_parts_and_leave_no_socket() -> None:
+    """Entry 10, BerriAI/litellm #34147, PR #36008: nothing is drained, so nothing stays open."""
+
+    async def body() -> None:
+        pieces = (event(delta(content="first")), event(delta(content=" second")))
+        world = ChatWorld(primary=streams(*pieces, hangs=True), limits=(LIMIT,))
+        async with AsyncExitStack() as stack:
+            made = [world.exchange(**STREAM, max_tokens=10) for _ in range(50)]
+            for exchange in made:
+                await stack.enter_async_context(exchange)
+            for exchange in made:
+                await until(exchange, b"second")
+            assert len(world.providers.running) == 50
+            for exchange in made:
+                await exchange.disconnect()
+        assert world.providers.running == []
+        found = await world.usage()
+        assert found.used == sum(
+            step.values["input_tokens"] + step.values["output_tokens"]
+            for trail in world.records.ends
+            for step in trail.steps
+            if step.verdict == "settle"
+        )
+        assert found.used >= 50 * 3
+        assert world.charging.settled == 50
+        await world.assert_clean(ends=50)
+
+    run(body())
+
+
 def test_who_leaves_with_the_whole_answer_has_not_cancelled_it() -> None:
     """Entry 11, BerriAI/litellm PR #30527."""
 
     async def body() -> None:
         world = ChatWorld(primary=obliging())
         async with world.exchange(**STREAM) as exchange:
-            while DONE not in exchange.body:
-                await exchange.chunk()
+            await until(exchange, DONE)
             await exchange.disconnect()
         assert world.records.outcomes == ["ok"]
         assert world.records.ends[0].snapshot().status == 200

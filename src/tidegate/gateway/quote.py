@@ -60,13 +60,11 @@ class Quote:
             if (price := _price(target, providers, prices, model)) is not None
         }
         asked = [known.get(target) for target in route.targets]
-        tokens = min(ceil(estimate.input_tokens * factor), MAX_AMOUNT)
-        return cls(
-            need=_priced(replace(estimate, input_tokens=tokens), asked),
-            plain=_priced(estimate, asked),
-            factor=factor,
-            prices=known,
-        )
+        plain = need = _priced(estimate, asked)
+        if factor != 1.0:
+            tokens = min(ceil(estimate.input_tokens * factor), MAX_AMOUNT)
+            need = _priced(replace(estimate, input_tokens=tokens), asked)
+        return cls(need, plain, factor, known)
 
     @property
     def money_micros(self) -> int | None:

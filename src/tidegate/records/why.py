@@ -56,7 +56,9 @@ def _rate_limited(steps: Steps) -> str:
     used = f"{_value(step, 'used')} of {_value(step, 'cap')} used, "
     asked = f"{_value(step, 'requested')} more asked for"
     values = _values(step)
-    text = f"Limit {_value(step, 'limit')} was full: {used if 'used' in values else ''}{asked}."
+    scope = f" (per {values['scope']})" if "scope" in values else ""
+    name = f"{_value(step, 'limit')}{scope}"
+    text = f"Limit {name} was full: {used if 'used' in values else ''}{asked}."
     if "retry_after_s" in values:
         text += f" There is room again after {values['retry_after_s']} s."
     return text

@@ -7,6 +7,7 @@ from tidegate.config import Config, load_config, load_config_text, values
 from tidegate.config.policies import Policies, effective_redaction, server_redaction
 from tidegate.errors import Unauthenticated
 from tidegate.limits import Limit
+from tidegate.limits.prices import Price
 from tidegate.mcp import Rule
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.policy import Principal
@@ -230,3 +231,32 @@ def test_caps_are_those_of_the_file() -> None:
     config = config_of("server: { caps: { header_bytes: 4096 } }\n")
     assert values.caps(config).header_bytes == 4096
     assert values.caps(config).llm_body_bytes == 33_554_432
+
+
+def test_cached_input_without_a_price_costs_as_much_as_other_input() -> None:
+    prices = values.price_table(
+        config_of(
+            "providers: { p: { base_url: 'http://127.0.0.1:1/v1' } }\n"
+            "prices:\n"
+            "  p:\n"
+            "    a: { input: 2000, output: 3000 }\n"
+            "    b: { input: 2000, output: 3000, cached: 0 }\n"
+        )
+    )
+    assert prices.of("p", "a") == Price(2000, 3000, 2000)
+    assert prices.of("p", "b") == Price(2000, 3000, 0)
+    assert prices.of("p", "c") is None
+
+
+def test_the_callers_of_the_file_are_its_keys_and_the_anonymous_one() -> None:
+    digest = hashlib.sha256(b"vera").hexdigest()
+    config = config_of(
+        "identity:\n"
+        "  anonymous: { principal: guest, tenant: demo }\n"
+        "  keys:\n"
+        f"    - {{ sha256: {digest}, principal: vera, tenant: a, roles: [x] }}\n"
+    )
+    assert values.callers(config) == (
+        Principal("vera", "a", ("x",), digest[:8]),
+        Principal("guest", "demo", (), "anonymous"),
+    )

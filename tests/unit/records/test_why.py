@@ -53,6 +53,9 @@ def test_a_limit_is_named_with_its_numbers() -> None:
     assert told("gateway.request_exceeds_limit", **deny, **numbers) == (
         "It asks for 975 of limit tpm, which never allows more than 1000: waiting does not help."
     )
+    assert told("gateway.rate_limited", **deny, **numbers, scope="tenant").startswith(
+        "Limit tpm (per tenant) was full: "
+    )
     reserved: dict[str, object] = {"stage": "limits", "verdict": "reserved"}
     assert told("gateway.rate_limited", **reserved) == "A limit was full."
     assert "than a limit ever allows" in told("gateway.request_exceeds_limit", **reserved)
