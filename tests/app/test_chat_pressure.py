@@ -185,7 +185,7 @@ def test_large_bodies_are_worked_on_beside_the_loop(
 
         @dataclass(frozen=True)
         class Traced(Masking):
-            def begin(self, draw: Any) -> CallMasking:
+            def begin(self, tenant: str, draw: Any) -> CallMasking:
                 return TracedCall(self, self.policy, draw)
 
         text = "word " * words
@@ -220,7 +220,7 @@ def test_a_large_event_is_worked_on_beside_the_loop_and_on_nobodys_time() -> Non
 
         @dataclass(frozen=True)
         class Traced(Masking):
-            def begin(self, draw: Any) -> CallMasking:
+            def begin(self, tenant: str, draw: Any) -> CallMasking:
                 return TracedCall(self, self.policy, draw)
 
         large = event(delta(content="x" * 300_000))

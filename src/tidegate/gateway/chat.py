@@ -137,7 +137,7 @@ class Chat:
                 tell=partial(_show_limits, responder),
             ) as charge:
                 _note_reserved(trail, quote)
-                masking = policy.masking[route.name].begin(secrets.token_bytes)
+                masking = policy.masking[route.name].begin(principal.tenant, secrets.token_bytes)
                 checker = self._checker(masking.masking, trail, started_s + total_s)
                 call = ChatCall(
                     body=await masked_prompt(

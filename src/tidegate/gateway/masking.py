@@ -30,6 +30,7 @@ from tidegate.redaction import (
     redact_tree,
 )
 from tidegate.redaction.holes import Holes
+from tidegate.redaction.tenants import TenantPolicies
 
 Mode = Literal["off", "detect", "enforce"]
 Draw = Callable[[int], bytes]
@@ -57,21 +58,24 @@ class Masking:
     tail_comment: bool = False
     vault: bool = False
     classifier: ClassifierSettings | None = None
+    policies: TenantPolicies | None = None
+    """If tenants have policies of their own; `policy` is everybody else's."""
 
-    def begin(self, draw: Draw) -> "CallMasking":
-        """For one LLM request."""
-        return CallMasking(self, self.policy, draw)
+    def begin(self, tenant: str, draw: Draw) -> "CallMasking":
+        """For one LLM request of `tenant`."""
+        return CallMasking(self, self.policy_for(tenant), draw)
 
-    def mask_result(self, value: object) -> tuple[object, Counts]:
-        """An MCP message from an upstream: the value that may leave, and what was found."""
-        if self.tool_results == "off":
+    def mask_result(self, value: object, tenant: str) -> tuple[object, Counts]:
+        """An MCP message for a client of `tenant`: the value that may leave, and what was found."""
+        mode = self.tool_results
+        if mode == "off":
             return value, Counts()
-        masked, found = guarded(lambda: redact_tree(value, self.applied(self.tool_results)))
-        return (masked if self.tool_results == "enforce" else value), found
+        masked, found = guarded(lambda: redact_tree(value, _applied(self.policy_for(tenant), mode)))
+        return (masked if mode == "enforce" else value), found
 
-    def applied(self, mode: Mode) -> RedactionPolicy:
-        """The policy that `mode` applies: one that only counts, unless it is enforced."""
-        return _applied(self.policy, mode)
+    def policy_for(self, tenant: str) -> RedactionPolicy:
+        """The policy of `tenant`."""
+        return self.policy if self.policies is None else self.policies.for_tenant(tenant)
 
 
 class CallMasking:

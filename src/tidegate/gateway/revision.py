@@ -87,11 +87,13 @@ def _classifier(section: Redaction) -> ClassifierSettings | None:
 
 
 def _masking(section: Redaction, policies: Policies) -> Masking:
-    policy = policies.of(section).everybody
+    made = policies.of(section)
     # Compiled here, so that a policy that cannot be fails the reload and not a request.
-    policy.redact("")
+    for policy in (made.everybody, *made.tenants.values()):
+        policy.redact("")
     return Masking(
-        policy=policy,
+        policy=made.everybody,
+        policies=made,
         request=section.request,
         response=section.response,
         tool_arguments=section.tool_arguments,

@@ -137,7 +137,7 @@ class Shaper:
         return made_private(result)
 
     def _masked(self, value: object, *, lists: bool = False, uri: bool = False) -> object:
-        masked, found = self._turn.server.masking.mask_result(value)
+        masked, found = self._turn.server.masking.mask_result(value, self._turn.principal.tenant)
         self.counts.add(found)
         return value if masked is value else restored(value, masked, lists=lists, uri=uri)
 

@@ -324,7 +324,7 @@ def _mask_arguments(turn: Turn, plan: Plan) -> None:
     arguments = (call.params or {}).get("arguments")
     if not isinstance(arguments, dict):
         return
-    policy = turn.server.masking.policy
+    policy = turn.server.masking.policy_for(turn.principal.tenant)
     applied = policy if mode == "enforce" else policy.observing()
     masked, found = guarded(redact_tree, arguments, applied)
     turn.trail.counts("redact_arguments", mode, found, unscanned=found.unscanned)

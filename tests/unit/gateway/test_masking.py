@@ -29,15 +29,15 @@ RAW = b"the bytes of the client"
 
 
 def prompt(masking: Masking, document: dict[str, object]) -> Prompt:
-    return masking.begin(token_bytes).prompt(document, RAW)
+    return masking.begin("acme", token_bytes).prompt(document, RAW)
 
 
 def stream(masking: Masking) -> PassThrough | Masked:
-    return masking.begin(token_bytes).stream_filter()
+    return masking.begin("acme", token_bytes).stream_filter()
 
 
 def whole(masking: Masking) -> WholeAnswer:
-    return masking.begin(token_bytes).answer_filter()
+    return masking.begin("acme", token_bytes).answer_filter()
 
 
 def answer(**message: object) -> bytes:
@@ -74,7 +74,7 @@ def test_a_request_is_searched_as_its_mode_says_and_changed_only_if_enforced(mod
 @pytest.mark.parametrize("mode", MODES)
 def test_a_result_is_searched_as_its_mode_says_and_changed_only_if_enforced(mode: Mode) -> None:
     result = {"content": [{"type": "text", "text": MAIL}]}
-    masked, found = Masking(POLICY, tool_results=mode).mask_result(result)
+    masked, found = Masking(POLICY, tool_results=mode).mask_result(result, "acme")
     assert found == ({} if mode == "off" else {"email": 1})
     assert (masked is result) == (mode != "enforce")
     assert (MARK in repr(masked)) == (mode == "enforce")
@@ -133,7 +133,7 @@ def test_a_block_is_a_block_only_where_it_is_enforced(mode: Mode) -> None:
     masking = Masking(BLOCKING, mode, mode, tool_results=mode)
     calls = [
         lambda: prompt(masking, request()),
-        lambda: masking.mask_result({"text": MAIL}),
+        lambda: masking.mask_result({"text": MAIL}, "acme"),
         lambda: whole(masking).whole(answer(content=MAIL)),
         lambda: stream(masking).feed(payload(content=f"{MAIL} is it ")),
     ]
@@ -151,7 +151,7 @@ def test_a_failure_inside_is_ours_and_quotes_nothing(mode: Mode) -> None:
     masking = Masking(Broken(), mode, mode, tool_results=mode)  # type: ignore[arg-type]
     calls = [
         lambda: prompt(masking, request()),
-        lambda: masking.mask_result({"text": MAIL}),
+        lambda: masking.mask_result({"text": MAIL}, "acme"),
         lambda: whole(masking).whole(answer(content=MAIL)),
         lambda: stream(masking).feed(payload(content=MAIL)),
     ]
@@ -269,14 +269,14 @@ def test_a_request_for_what_is_refused_is_refused_itself_where_answers_are_enfor
 ) -> None:
     masking = Masking(POLICY, response=mode, logprobs="refuse")
     for absent in ({}, {field: None}, {"logprobs": False}):
-        masking.begin(token_bytes).admit(absent)
-    Masking(POLICY).begin(token_bytes).admit({field: 5})
+        masking.begin("acme", token_bytes).admit(absent)
+    Masking(POLICY).begin("acme", token_bytes).admit({field: 5})
     for asked in (True, 5, 0 if field == "top_logprobs" else 1):
         if mode != "enforce":
-            masking.begin(token_bytes).admit({field: asked})
+            masking.begin("acme", token_bytes).admit({field: asked})
             continue
         with pytest.raises(InvalidRequest) as caught:
-            masking.begin(token_bytes).admit({field: asked})
+            masking.begin("acme", token_bytes).admit({field: asked})
         assert caught.value.param == field
 
 
@@ -311,7 +311,7 @@ def test_a_prompts_values_come_back_in_every_mode_of_the_answer(
     masking = Masking(
         POLICY, request="enforce", response=response, tool_arguments=arguments, vault=True
     )
-    call = masking.begin(token_bytes)
+    call = masking.begin("acme", token_bytes)
     sent = json.loads(call.prompt(request(), RAW).body())["messages"][0]["content"]
     placeholder = sent.removeprefix("I am ")
     assert MAIL not in sent
@@ -335,7 +335,7 @@ def test_a_prompts_values_come_back_in_every_mode_of_the_answer(
 
 def test_a_request_without_values_leaves_nothing_to_put_back() -> None:
     masking = Masking(POLICY, request="enforce", response="off", vault=True)
-    call = masking.begin(token_bytes)
+    call = masking.begin("acme", token_bytes)
     assert call.prompt({"messages": [{"content": "hi"}]}, RAW).body() is RAW
     event = payload(content="[EMAIL_x]")
     assert call.stream_filter().feed(event) == [event]
@@ -344,7 +344,7 @@ def test_a_request_without_values_leaves_nothing_to_put_back() -> None:
 
 def test_two_requests_have_no_placeholder_in_common() -> None:
     masking = Masking(POLICY, request="enforce", vault=True)
-    first, second = (masking.begin(token_bytes) for _ in range(2))
+    first, second = (masking.begin("acme", token_bytes) for _ in range(2))
     one, other = (call.prompt(request(), RAW).body() for call in (first, second))
     assert one != other
     placeholder = json.loads(other)["messages"][0]["content"].removeprefix("I am ")
@@ -363,7 +363,7 @@ def test_a_classifier_is_asked_where_a_direction_is_enforced() -> None:
     for mode in MODES:
         settings = ClassifierSettings("http://127.0.0.1:1/")
         masking = Masking(POLICY, request=mode, response=mode, classifier=settings)
-        call = masking.begin(token_bytes)
+        call = masking.begin("acme", token_bytes)
         asked = [call.prompt(request(), RAW), call.stream_filter(), call.answer_filter()]
         assert [one.holes is not None for one in asked] == [mode == "enforce"] * 3
 

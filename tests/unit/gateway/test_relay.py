@@ -75,7 +75,7 @@ class Scene:
             stream=self.stream,
             quote=Quote(Need(7, 100), Need(7, 100)),
             providers={},
-            masking=Masking(RedactionPolicy.preset()).begin(token_bytes),
+            masking=Masking(RedactionPolicy.preset()).begin("acme", token_bytes),
             deadlines=TIMES,
             started_s=1000.0,
             failover=self.failover,

@@ -12,6 +12,7 @@ from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.redaction import check_redaction
 from tidegate.config.checks.secrets import check_secrets
 from tidegate.config.checks.shape import check_shape
+from tidegate.config.checks.vault import check_vault
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
 
@@ -24,6 +25,7 @@ def check(config: Config, findings: Findings) -> None:
     check_names(config, findings)
     check_reach(config, findings)
     check_redaction(config, findings)
+    check_vault(config, findings)
     check_secrets(config, findings)
     check_prices(config, findings)
     check_effect(config, findings)

@@ -84,23 +84,6 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
         yield ("mcp", "servers", name, "redaction"), server.redaction
 
 
-def _tenant_lists(config: Config) -> Iterator[Path]:
-    for path, section in redactions(config):
-        if any("{tenant}" in name for name in section.deny_list):
-            yield (*path, "deny_list")
-
-
-def _redaction_key(key: str) -> _Places:
-    """Places at which the redaction key `key` has a value that asks for something."""
-
-    def places(config: Config) -> Iterator[Path]:
-        for path, section in redactions(config):
-            if key in section.model_fields_set and getattr(section, key):
-                yield (*path, key)
-
-    return places
-
-
 TABLE = (
     Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
@@ -109,7 +92,4 @@ TABLE = (
     Idle(_more_servers, "only the first server with a url is reached"),
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
     Idle(_rules_dir, "no file in it is read; only `mcp.rules` count", weakens=True),
-    Idle(_redaction_key("vault"), "placeholders are not turned back"),
-    Idle(_tenant_lists, "lists of single tenants ({tenant}) are not used", weakens=True),
-    Idle(_redaction_key("classifier"), "names and addresses are not masked", weakens=True),
 )

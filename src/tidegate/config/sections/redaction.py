@@ -94,7 +94,10 @@ class Redaction(Section):
     tail_comment: bool = Field(
         default=False, description="Counts as a comment line above [DONE] of a stream."
     )
-    vault: bool = Field(default=False, description="Reversible placeholders within one request.")
+    vault: bool = Field(
+        default=False,
+        description="The provider gets placeholders, the client the values. Needs `request: enforce`.",
+    )
     allow: tuple[str, ...] = Field(
         default=(), description="Literals and globs that are never masked."
     )
