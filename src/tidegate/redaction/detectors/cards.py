@@ -25,6 +25,7 @@ from tidegate.redaction.spans import CARD
 FEWEST_DIGITS, MOST_DIGITS = 13, 19
 _FEWEST_CUED = 12
 _MOST_GROUPS = 6
+_FEWEST_IN_GROUP = 3
 
 # By first digit: first and last prefix, shortest and longest number. Source: the networks'
 # published issuer ranges; 2131 and 1800 are JCB's own from before 2000.
@@ -79,7 +80,8 @@ class Cards:
 
     family = "card"
     rank = RANKS["card"]
-    shortest = 13
+    shortest = 12
+    longest = 2 * MOST_DIGITS
     anchors = (NINE_DIGITS,)
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
@@ -90,7 +92,7 @@ class Cards:
                 if place < passed:
                     continue
                 # Short groups are one number only if they are all there is (`_grouped`).
-                spelled = stop - head < 3
+                spelled = stop - head < _FEWEST_IN_GROUP
                 if (spelled and joined_before(text, head)) or not starts_free(text, head):
                     continue
                 reach = place + (MOST_DIGITS if spelled else _MOST_GROUPS)
@@ -103,6 +105,7 @@ class Cards:
     def _longest(self, text: str, groups: Groups, end: int) -> int:
         """How many of `groups`, from the first on, are a card; 0 if none."""
         best, digits = 0, ""
+        spelled = groups[0][1] - groups[0][0] < _FEWEST_IN_GROUP
         for size, (head, stop) in enumerate(groups, 1):
             digits += text[head:stop]
             if len(digits) > MOST_DIGITS:
@@ -118,6 +121,8 @@ class Cards:
                 )
             ):
                 best = size
+            if not spelled and stop - head < _FEWEST_IN_GROUP:
+                break  # only the last group may be this short
         return best
 
     def _grouped(self, text: str, groups: Groups, end: int) -> bool:
@@ -126,7 +131,7 @@ class Cards:
         first, last = groups[0][0], groups[-1][1]
         if "\n" in text[first:last]:
             return sizes[:-1] == [4] * (len(sizes) - 1)
-        if min(sizes[:-1], default=4) >= 3:
+        if min(sizes[:-1], default=4) >= _FEWEST_IN_GROUP:
             return len(sizes) <= _MOST_GROUPS
         if set(sizes) not in ({1}, {2}, {1, 2}) or sizes[-1] > sizes[0]:
             return False

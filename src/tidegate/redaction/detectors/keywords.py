@@ -55,8 +55,10 @@ _VALUE_MAX = 256
 # `&next=` in a query, `,next:` in an inline mapping: the value ended before it.
 _NEXT_FIELD = re.compile(r"[,;&][A-Za-z_][A-Za-z0-9_.\-]{0,31}[=:]")
 _TRAILING = ".,;:)]}"
+# Templates, paths, stand-ins. A hash of a password (`$2b$...`) is none of them, nor is a secret in
+# base64 that begins with a slash.
 _UNLIKELY = re.compile(
-    r"[$%{<\[*(]|\.\.|https?:|[./~]|x{3}|your|example$|none$|null$|true$|false$|undefined$",
+    r"\$(?![0-9a-z]{1,12}\$)|[%{<\[*(]|\.\.|https?:|[.~]|/(?!(?:[A-Za-z0-9+/]{39}|[A-Za-z0-9+/]{20,}={1,2})$)|x{3}|your|example$|none$|null$|true$|false$|undefined$",
     re.IGNORECASE,
 )
 # `private_key: Ed25519PrivateKey` names a type. Passwords have no types.

@@ -90,8 +90,9 @@ def _key_follows(text: str, start: int, end: int, *, ended: bool) -> Literal[Tru
         return unclear
     tail = _after(_BEFORE_END, text, stop, end)
     closing = text[tail : min(end, tail + len(_END))]
-    if closing == _END and stop > place:
-        return True
+    if closing == _END:
+        lines = "\n" in text[start:tail] or "\\n" in text[start:tail]
+        return True if lines and stop > place else Verdict.TEXT
     return unclear if _END.startswith(closing) else Verdict.TEXT
 
 

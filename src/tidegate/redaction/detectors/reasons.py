@@ -39,6 +39,16 @@ _SENTENCES = MappingProxyType(
         "wif": "a private key whose check sum is right",
         "extended": "an extended key whose check sum is right",
         "bech32": "the check sum of Bech32 is right",
+        "name_introduction": 'capitalized words behind "my name is" or the like',
+        "name_salutation": "capitalized words behind a salutation",
+        "name_title": "capitalized words behind a title",
+        "name_label": "capitalized words behind the label of a form or the close of a letter",
+        "birth_date": "a date behind a word for birth",
+        "address": "number, street, town and postcode",
+        "address_french": "number, street, postcode and town, as in France",
+        "address_german": "street, number, postcode and town, as in Germany or the Netherlands",
+        "address_cued": 'number and street behind "address" or the like',
+        "deny_list": "a literal of a deny list",
         "ethereum": "capitals that check (ERC-55), or a word such as wallet before it",
     }
 )
@@ -53,7 +63,7 @@ def recognized(family: str, rule: str, value: str) -> str:
         return _key(rule, value)
     if family == "national_id":
         return f"the layout of {rule}, its check digit if it has one, and its form or its word"
-    return _SENTENCES.get(rule, f"the rule {rule}")
+    return _SENTENCES.get(rule, f"what the detector {rule} describes")
 
 
 def _card(value: str) -> str:
