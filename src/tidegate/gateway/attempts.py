@@ -16,6 +16,7 @@ from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage, Spent
 from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay, attempts_header, outcome_of
 from tidegate.limits.ledger import Need
+from tidegate.providers.base import UsageWish
 from tidegate.providers.openai import chat_request, refuses_usage
 from tidegate.routing.failover import Try
 from tidegate.routing.outcome import Outcome, classify, retry_after_s
@@ -140,22 +141,22 @@ class Attempts:
     async def _attempt(self, step: Try, call: ChatCall) -> Ended:
         target = step.target
         sent = call.providers[target.provider].model_sent(target.upstream_model, call.model)
-        asking = call.asks_usage and (target.provider, sent) not in self._refusing_usage
+        asks = (target.provider, sent) not in self._refusing_usage
         try:
-            return await self._ask(step, call, ask_usage=asking)
+            return await self._ask(step, call, call.wish if asks else "keep")
         except _UsageRefused:
             # Once for each model of a provider, and within the same deadline.
             self._note_refused_usage(call, target.provider, sent)
-            return await self._ask(step, call, ask_usage=False)
+            return await self._ask(step, call, "keep")
 
-    async def _ask(self, step: Try, call: ChatCall, *, ask_usage: bool) -> Ended:
+    async def _ask(self, step: Try, call: ChatCall, wish: UsageWish) -> Ended:
         """One call; raises _UsageRefused if what is wrong with it is that we asked for usage."""
         call.upstream_status, call.stage = 0, None
         with self._inboxes.new() as inbox:
             try:
                 inbox.start(
                     self._transport,
-                    self._request(step, call, ask_usage=ask_usage),
+                    self._request(step, call, wish),
                     connect_s=call.deadlines.connect_s,
                 )
                 inbox.arm(step.deadline_s)
@@ -165,7 +166,7 @@ class Attempts:
                     due_s = self._clock.monotonic_s() + self._bounds.error_body_s
                     inbox.arm(min(step.deadline_s, due_s))
                     body = await _bounded(inbox, _ERROR_BODY_BYTES)
-                    if ask_usage and refuses_usage(status, body):
+                    if wish != "keep" and refuses_usage(status, body):
                         raise _UsageRefused
                     wish_s = retry_after_s(headers, self._clock.now_s())
                     return Ended(classify(status, headers, body), status, wish_s)
@@ -182,14 +183,14 @@ class Attempts:
             "usage_refused", extra={"request_id": call.trail.request_id, "provider": provider}
         )
 
-    def _request(self, step: Try, call: ChatCall, *, ask_usage: bool) -> UpstreamRequest:
+    def _request(self, step: Try, call: ChatCall, wish: UsageWish) -> UpstreamRequest:
         made = chat_request(
             call.providers[step.target.provider],
             step.target,
             call.body,
             model=call.model,
             stream=call.stream,
-            ask_usage=ask_usage,
+            wish=wish,
         )
         return UpstreamRequest(
             made.method, made.url, made.headers, made.body, made.proxy, replayable=True
@@ -203,7 +204,7 @@ class Attempts:
                 max_event_bytes=self._bounds.event_bytes,
                 before_commit_bytes=self._bounds.before_commit_bytes,
                 tail_comment=call.masking.masking.tail_comment,
-                strip_usage=call.asks_usage,
+                strip_usage=call.wish != "keep",
             )
         return ChatAnswer(
             call.masking.answer_filter(),

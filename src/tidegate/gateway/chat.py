@@ -39,7 +39,7 @@ from tidegate.limits.ledger import LimitTable, Standing
 from tidegate.limits.prices import PriceTable
 from tidegate.policy import Principal
 from tidegate.providers.base import Provider
-from tidegate.providers.openai import leaves_usage_out
+from tidegate.providers.openai import usage_wish
 from tidegate.records.entries import Trail
 from tidegate.routing.failover import Failover
 from tidegate.routing.plan import Route, RouteTable
@@ -161,7 +161,7 @@ class Chat:
                     charge=charge,
                     trail=trail,
                     responder=responder,
-                    asks_usage=leaves_usage_out(request.document),
+                    wish=usage_wish(request.document),
                 )
                 try:
                     account.outcome = await self._attempts.answer(call)

@@ -15,14 +15,12 @@ from tidegate import sse, strictjson
 from tidegate.errors import TidegateError, UpstreamError, envelope
 from tidegate.limits.estimate import TextMeter
 from tidegate.providers.base import Glance, MalformedEvent, Usage
-from tidegate.providers.openai import glance, glance_completion
-from tidegate.providers.splice import without_member
+from tidegate.providers.openai import glance, glance_completion, without_usage
 from tidegate.redaction import Counts
 from tidegate.redaction.holes import Holes
 from tidegate.routing.outcome import Outcome
 
 _DONE = b"data: [DONE]\n\n"
-_USAGE_KEY = b'"usage"'
 _MOST_CHOICES = 1024  # providers take an `n` of 128; all of them are remembered
 
 
@@ -263,10 +261,10 @@ class ChatStream:
         if len(self._opened) + len(self._finished) > 2 * _MOST_CHOICES:
             raise MalformedEvent("more choices than anybody asks for")
         payload = event.data
-        if self._strip_usage and _USAGE_KEY in payload:
+        if self._strip_usage:
             if seen.only_usage:
                 return
-            payload = without_member(payload, "usage")
+            payload = without_usage(payload)
         self._put(self._filter.feed(payload), out)
 
     def _put(self, payloads: list[bytes], out: list[bytes]) -> None:

@@ -20,7 +20,7 @@ from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ResponseStage, Spent
 from tidegate.gateway.quote import Bill, Quote
 from tidegate.gateway.respond import Header, Responder
-from tidegate.providers.base import Provider
+from tidegate.providers.base import Provider, UsageWish
 from tidegate.records.entries import Trail
 from tidegate.redaction.holes import Holes
 from tidegate.routing.breaker import Verdict
@@ -62,8 +62,8 @@ class ChatCall:
     trail: Trail
     responder: Responder
     checker: Checker | None = None
-    asks_usage: bool = False
-    """Whether the client did not ask for usage, so that we do, and keep it to ourselves."""
+    wish: UsageWish = "keep"
+    """How we ask for usage when the client did not; then we keep the report to ourselves."""
     upstream_status: int = 0
     """Of the attempt under way; 0 before its head has come."""
     stage: ResponseStage | None = None

@@ -11,6 +11,8 @@ from typing import Literal
 from tidegate.routing.outcome import Outcome
 
 Dialect = Literal["openai", "anthropic"]
+UsageWish = Literal["keep", "add", "change"]
+"""What a request needs so that its stream reports usage; "keep": nothing."""
 
 
 class MalformedEvent(ValueError):
@@ -96,4 +98,12 @@ class Glance:
     done: bool = False
 
 
-__all__ = ["Dialect", "Glance", "MalformedEvent", "Provider", "ProviderRequest", "Usage"]
+__all__ = [
+    "Dialect",
+    "Glance",
+    "MalformedEvent",
+    "Provider",
+    "ProviderRequest",
+    "Usage",
+    "UsageWish",
+]

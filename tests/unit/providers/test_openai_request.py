@@ -8,8 +8,8 @@ from tidegate.providers import Provider
 from tidegate.providers.openai import (
     asking_for_usage,
     chat_request,
-    leaves_usage_out,
     refuses_usage,
+    usage_wish,
 )
 from tidegate.routing import Target
 
@@ -145,27 +145,27 @@ STREAM = {"stream": True}
 
 
 @pytest.mark.parametrize(
-    ("fields", "leaves_out"),
+    ("fields", "wish"),
     [
-        ({}, False),
-        ({"stream": False}, False),
-        ({"stream": 1}, False),
-        (STREAM, True),
-        ({**STREAM, "stream_options": None}, True),
-        ({**STREAM, "stream_options": {}}, True),
-        ({**STREAM, "stream_options": {"x": 1}}, True),
-        ({**STREAM, "stream_options": {"include_usage": False}}, True),
-        ({**STREAM, "stream_options": {"include_usage": None}}, True),
-        ({**STREAM, "stream_options": {"include_usage": True}}, False),
-        ({**STREAM, "stream_options": {"include_usage": "yes"}}, False),
-        ({**STREAM, "stream_options": "usage"}, False),
-        ({**STREAM, "stream_options": []}, False),
+        ({}, "keep"),
+        ({"stream": False}, "keep"),
+        ({"stream": 1}, "keep"),
+        (STREAM, "add"),
+        ({**STREAM, "stream_options": None}, "change"),
+        ({**STREAM, "stream_options": {}}, "change"),
+        ({**STREAM, "stream_options": {"x": 1}}, "change"),
+        ({**STREAM, "stream_options": {"include_usage": False}}, "change"),
+        ({**STREAM, "stream_options": {"include_usage": None}}, "change"),
+        ({**STREAM, "stream_options": {"include_usage": True}}, "keep"),
+        ({**STREAM, "stream_options": {"include_usage": "yes"}}, "keep"),
+        ({**STREAM, "stream_options": "usage"}, "keep"),
+        ({**STREAM, "stream_options": []}, "keep"),
     ],
 )
 def test_usage_is_missing_from_streams_that_did_not_ask(
-    fields: dict[str, object], *, leaves_out: bool
+    fields: dict[str, object], wish: str
 ) -> None:
-    assert leaves_usage_out(fields) is leaves_out
+    assert usage_wish(fields) == wish
 
 
 @pytest.mark.parametrize(
@@ -188,15 +188,18 @@ def test_usage_is_missing_from_streams_that_did_not_ask(
             b'{"stream_options":{"include_usage": false, "x":1},"stream":true}',
             b'{"stream_options":{"include_usage": true, "x":1},"stream":true}',
         ),
+        (
+            b'{"stream\\u005foptions":null,"stream":true}',
+            b'{"stream\\u005foptions":{"include_usage":true},"stream":true}',
+        ),
     ],
 )
 def test_the_wish_for_usage_is_all_that_is_added(body: bytes, asked: bytes) -> None:
-    assert leaves_usage_out(json.loads(body))
-    assert asking_for_usage(body) == asked
-    assert not leaves_usage_out(json.loads(asked))
-    request = chat_request(
-        PRIMARY, Target("primary"), body, model=None, stream=True, ask_usage=True
-    )
+    wish = usage_wish(json.loads(body))
+    assert wish != "keep"
+    assert asking_for_usage(body, wish) == asked
+    assert usage_wish(json.loads(asked)) == "keep"
+    request = chat_request(PRIMARY, Target("primary"), body, model=None, stream=True, wish=wish)
     assert request.body == asked
 
 

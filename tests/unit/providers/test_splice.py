@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from tidegate.providers.openai import without_usage
 from tidegate.providers.splice import member_span, replace_model, without_member
 
 keys = st.sampled_from(["model", "mod", "x", "", 'a"b', "é", "\\", "{", "\n"]) | st.text(max_size=5)
@@ -159,3 +160,44 @@ def test_a_document_without_a_member_is_the_one_that_never_had_it(
 )  # fmt: skip
 def test_members_by_hand(body: bytes, left: bytes) -> None:
     assert without_member(body, "usage") == left
+
+
+flat = st.sampled_from(
+    ['"obfuscation":"ab"', '"service_tier": null ', ' "x":1.5e3', '"a b":true', '"q\\"":"\\""']
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(
+    objects(),
+    st.sampled_from(["null", "{}", "1", '"usage"', '{"usage":null}']),
+    spaces,
+    st.lists(flat, max_size=2),
+)
+def test_the_quick_way_to_take_out_usage_is_the_exact_one(
+    written: tuple[list[str], list[int]], value: str, space: str, after: list[str]
+) -> None:
+    members, places = written
+    for place in places[: len(after) % 2 + 1]:
+        members.insert(place, f'{space}"usage"{space}:{space}{value}{space}')
+    body = ("{" + ",".join([*members, *after]) + "}" + space).encode("utf-8", "surrogatepass")
+    assert without_usage(body) == without_member(body, "usage")
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b'{"choices":[{"delta":{"content":"a"}}],"usage":null}',
+        b'{"choices":[{"delta":{"usage":null}}],"b":[1]}',
+        b'{"choices":[{"delta":{"usage":null},"x":1}]}',
+        b'{"choices":[{"usage":null}],"x":"}"}',
+        b'{"a":"\\"usage\\":null","usage":null,"b":1}',
+        b'{"a":["usage",null],"usage":null}',
+        b'{"usage":null}',
+        b'{"usage" : null , "a":1}',
+        b'{"a":"usage"}',
+        b'{"a":1}',
+    ],
+)
+def test_the_quick_way_by_hand(body: bytes) -> None:
+    assert without_usage(body) == without_member(body, "usage")
