@@ -172,6 +172,23 @@ def test_a_request_larger_than_its_limit_never_leaves_and_what_remains_moves_at_
     run(body())
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_four_thousand_tokens_asked_for_settle_at_the_forty_three_used(*, stream: bool) -> None:
+    async def body() -> None:
+        usage = completion("hello")["usage"]
+        report = event({"choices": [], "usage": usage})
+        script = streams(ROLE, HEL, STOP, report, DONE) if stream else HELLO
+        world = ChatWorld(primary=script)
+        exchange = await world.post(max_tokens=4000, stream=stream)
+        assert exchange.status == 200
+        assert 50_000 - 4_020 < int(shown(exchange)["remaining-tokens"]) < 50_000 - 4_000
+        found = await world.usage(LIMIT)
+        assert (found.used, found.reserved, found.free) == (43, 0, 50_000 - 43)
+        await world.assert_clean(ends=1)
+
+    run(body())
+
+
 @pytest.mark.parametrize(
     "messages",
     [

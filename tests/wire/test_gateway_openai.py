@@ -98,6 +98,15 @@ def test_a_stream_is_one_with_its_usage(tmp_path: Path) -> None:
     assert result == ("Hello", 31, "stop")
 
 
+def test_a_stream_that_was_not_asked_for_usage_has_none(tmp_path: Path) -> None:
+    def use(client: openai.OpenAI) -> Any:
+        return [(len(chunk.choices), chunk.usage) for chunk in ask(client, stream=True)]
+
+    chunks, _ = played(tmp_path, use, streamed(ROLE + HEL + LO + STOP + USAGE + DONE, cut=50))
+    # Loops that read `chunk.choices[0]` meet no event without one.
+    assert set(chunks) == {(1, None)}
+
+
 CALLS = [
     {"index": 0, "id": "call_a", "type": "function", "function": {"name": "f", "arguments": ""}},
     {"index": 0, "function": {"arguments": '{"to": "jane@exa'}},
