@@ -8,7 +8,18 @@ import pytest
 from tidegate import __version__
 from tidegate.cli import run
 
-COMMANDS = ("serve", "demo", "check", "schema", "explain", "redact", "limits", "keys", "estimate", "mcp")
+COMMANDS = (
+    "serve",
+    "demo",
+    "check",
+    "schema",
+    "explain",
+    "redact",
+    "limits",
+    "keys",
+    "estimate",
+    "mcp",
+)
 LATER = ("providers", "clients", "init", "tail", "doctor")
 
 
