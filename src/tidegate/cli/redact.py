@@ -39,6 +39,7 @@ class Options:
     preset: str | None
     tenant: str | None
     detector: str | None
+    explain: str | None
     selftest: bool
     summary: bool
     as_json: bool
@@ -50,6 +51,7 @@ class Options:
 @click.option("--preset", type=click.Choice(_PRESETS), help="These instead of a file's.")
 @click.option("--tenant", help="With the deny lists of this tenant.")
 @click.option("--detector", metavar="MODULE:NAME", help="One more detector, an object of yours.")
+@click.option("--explain", metavar="TEXT", help="What is found in TEXT, by which rule, or why not.")
 @click.option("--selftest", is_flag=True, help="Try the laws of streams on detectors of your own.")
 @click.option("--summary", is_flag=True, help="Counts on stderr at the end.")
 @click.option("--json", "as_json", is_flag=True, help="Counts (stderr) or report as JSON.")
@@ -65,6 +67,11 @@ def redact(context: click.Context, /, **_: object) -> int:
     _refuse_what_excludes(options)
     config = _configuration(options)
     policy = _policy(options, config)
+    if options.explain is not None:
+        from tidegate.cli.redact_report import print_explanation  # noqa: PLC0415 - only then
+
+        print_explanation(policy, options.explain, as_json=options.as_json)
+        return DONE
     if options.selftest:
         from tidegate.cli.redact_report import print_selftest  # noqa: PLC0415 - only then
 
@@ -82,6 +89,8 @@ def _refuse_what_excludes(options: Options) -> None:
         raise click.UsageError(
             "--preset takes the place of a file: leave --config and --tenant out."
         )
+    if options.explain is not None and (options.selftest or options.file is not None):
+        raise click.UsageError("--explain takes a text, and neither FILE nor --selftest.")
 
 
 def _configuration(options: Options) -> "Config":

@@ -6,13 +6,14 @@ here: what is found and why (redaction.explain), the laws (redaction.selftest).
 
 import json
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING
 
 import click
 
-from tidegate.redaction import RedactionPolicy
+from tidegate.redaction import BlockedContent, RedactionPolicy
 from tidegate.redaction.denylist import FAMILY as DENY_LIST
+from tidegate.redaction.explain import explain
 from tidegate.redaction.pattern_detectors import CustomDetector
 from tidegate.redaction.selftest import Broken, Report, examine
 
@@ -32,6 +33,29 @@ class _Trial:
     policy: RedactionPolicy
     samples: Sequence[str]
     shown: bool = True
+
+
+def print_explanation(policy: RedactionPolicy, text: str, *, as_json: bool) -> None:
+    """The text as it would leave, then what becomes of each place of it, and why."""
+    found = explain(policy, text)
+    if as_json:
+        document = {"shown": _masked(policy, text), "places": [asdict(each) for each in found]}
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+        return
+    shown = _masked(policy, text)
+    click.echo("Refused as a whole." if shown is None else shown)
+    for each in found:
+        rule = f"{each.family}/{each.rule}" if each.rule not in ("", each.family) else each.family
+        click.echo(f"{each.start}-{each.end}  {rule}  {each.outcome}: {each.reason}")
+    if not found:
+        click.echo("Nothing in it is, or looks like, what the detectors know.")
+
+
+def _masked(policy: RedactionPolicy, text: str) -> str | None:
+    try:
+        return policy.redact(text).text
+    except BlockedContent:
+        return None
 
 
 def print_selftest(

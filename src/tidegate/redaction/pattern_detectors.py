@@ -102,13 +102,19 @@ class CustomDetector:
     def near(self, text: str) -> Iterator[tuple[int, int, str]]:
         """What looks like a value in `text` and is none: start, end, and why not.
 
-        `text` is folded. For explanations, so its cost does not matter: up to quadratic.
+        `text` is folded. Without a prefix only what is as long or nearly so. For explanations, so
+        its cost does not matter: up to quadratic.
         """
         for found in re.finditer(self._loose, text, re.DOTALL):
+            if not self._checked_from and not self._nearly(len(found[0])):
+                continue
             if self._value.search(text, found.start(), found.end() + 1) is None:
                 yield found.start(), found.end(), self._why_not(text, found)
             elif not self._passes(found):
                 yield found.start(), found.end(), "its check fails"
+
+    def _nearly(self, size: int) -> bool:
+        return size + 2 >= self.shortest and (self.longest is None or size <= self.longest + 2)
 
     def _why_not(self, text: str, found: re.Match[str]) -> str:
         size = found.end() - found.start()

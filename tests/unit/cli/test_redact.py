@@ -10,6 +10,7 @@ from tidegate.cli.redact import redact
 
 CONFIG = """identity: { keys: [{ key: "${env:NOT_SET_HERE}", principal: a, tenant: a }] }
 redaction:
+  allow: ["*@ok.example"]
   deny_list: [all.txt, "of-{tenant}.txt"]
   detectors: { jwt: { action: block }, ssn: { action: "off" }, email: { action: partial } }
   custom: [{ kind: BADGE, prefix: "B-", body: "[0-9]", min: 4, max: 6 }]
@@ -166,6 +167,8 @@ def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:
     [
         ["--preset", "code", "--config", "x"],
         ["--preset", "code", "--tenant", "x"],
+        ["--explain", "x", "file"],
+        ["--explain", "x", "--selftest"],
         ["--preset", "lax"],
         ["--detector", "nowhere:X"],
         ["--detector", "json:loads"],
@@ -174,6 +177,65 @@ def test_a_file_that_is_not_there_is_one_line(run: Run) -> None:
 )
 def test_what_does_not_fit_together_is_wrong_usage(run: Run, arguments: list[str]) -> None:
     assert getattr(run(*arguments).exception, "exit_code", None) == 2
+
+
+# ---- explanations --------------------------------------------------------------------------------
+
+CARD = "4111 1111 1111 1111"
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("mail jane@example.com", "5-21  email  partial: "),
+        (f"pay {CARD}", "4-23  card  mask: 16 digits, Luhn check right"),
+        ("pay 4111 1111 1111 1112", "4-23  card  kept: 16 digits, Luhn check failed"),
+        ("123-45-6789", "0-11  ssn  kept: the detector ssn is off"),
+        ("IBAN GB82 WEST 1234 5698 7654 32", "5-32  iban  mask: "),
+        ("IBAN GB83 WEST 1234 5698 7654 32", "5-32  iban  kept: "),
+        ("key sk-" + "a1B2" * 6, "4-31  key/sk_key  mask: prefix sk- and 24 characters"),
+        ("key sk-abc", "4-10  key  kept: "),
+        (TOKEN, "jwt  block: "),
+        ("password: hunter2!x", "10-19  keyword/keyword_value  mask: "),
+        ("password: hello", "10-15  keyword  kept: "),
+        ("https://u:pw-1234@h.example", "8-17  url_credentials  mask: "),
+        ("Authorization: Bearer abcdef123456", "22-34  authorization  mask: "),
+        ("git@github.com:org/x", "0-14  email  kept: git@ names a repository"),
+        ("B-12345", "0-7  badge  mask: what the detector badge describes"),
+        ("B-123", "0-5  badge  kept: 5 characters, a value has 6 or more"),
+        ("B-1234567", "0-9  badge  kept: 9 characters, a value has 8 at most"),
+        ("xB-12345", "1-8  badge  kept: a letter or digit stands in front of it"),
+        ("call Jane Doe", "5-13  deny_list  mask: a literal of a deny list"),
+        ("my name is Max Roe", "11-18  names/name_introduction  kept: the detector names is off"),
+        ("from 8.8.8.8", "5-12  ip/ipv4  kept: the detector ip is off"),
+        ("joe@ok.example", "0-14  email  kept: allowed"),
+    ],
+)
+def test_an_explanation_names_place_detector_rule_and_reason(
+    run: Run, text: str, line: str
+) -> None:
+    result = run("--config", run.configure(), "--explain", text)
+    assert result.return_value == 0
+    assert line in result.stdout, result.stdout
+
+
+def test_an_explanation_begins_with_the_text_as_it_would_leave(run: Run) -> None:
+    name = run.configure()
+    shown = run("--config", name, "--explain", "B-12345, ok").stdout.splitlines()[0]
+    assert shown == "[REDACTED_BADGE], ok"
+    assert run("--config", name, "--explain", TOKEN).stdout.startswith("Refused as a whole.\n")
+    assert run("--explain", "a plain text").stdout.splitlines() == [
+        "a plain text",
+        "Nothing in it is, or looks like, what the detectors know.",
+    ]
+
+
+def test_an_explanation_as_json_has_every_field(run: Run) -> None:
+    document = json.loads(run("--explain", "to jane@example.com", "--json").stdout)
+    (place,) = document["places"]
+    assert (document["shown"], place["start"], place["end"]) == ("to [REDACTED_EMAIL]", 3, 19)
+    assert (place["family"], place["rule"], place["outcome"]) == ("email", "email", "mask")
+    assert "jane" not in place["reason"]
 
 
 # ---- detectors of one's own ----------------------------------------------------------------------
