@@ -13,6 +13,7 @@ from tidegate.redaction.judgement import judge_text
 from tidegate.redaction.leaves import Holder, LeafRedactor, Path
 from tidegate.redaction.treatment import Treatment
 
+_JUDGED_MAX = 16
 STRUCTURAL_MAX = 256
 """A longer value of a structural field is text like any other."""
 
@@ -69,7 +70,9 @@ class WholeFields:
     def __init__(self, treatment: Treatment, names: Names) -> None:
         self.treatment = treatment
         self._names = names
+        self._named = names.ids | names.words | names.sealed | {"name"}
         self._leaves = LeafRedactor(treatment)
+        self._judged: dict[str, set[str]] = {}
         self.key = self._leaves.key
         self.members = self._leaves.members
 
@@ -92,18 +95,30 @@ class WholeFields:
 
     def passes(self, text: str, path: Path, holder: Holder) -> bool:
         """The leaf is no text: it steers a client, or only the upstream can read it."""
-        names = self._names
         key = path[-1] if path else None
-        if not isinstance(key, str) or not names.free.isdisjoint(path[:-1]):
+        if key not in self._named or not isinstance(key, str):
+            return False
+        names = self._names
+        if not names.free.isdisjoint(path[:-1]):
             return False
         if len(text) <= STRUCTURAL_MAX:
             if key in names.words:
                 return bool(_WORD.fullmatch(text)) and self.treatment.policy.program.clean(text)
             is_id = key in names.ids and _ID.fullmatch(text)
             if is_id or (names.is_identifier(path, holder) and _IDENTIFIER.fullmatch(text)):
-                judge_text(text, "structural", self.treatment)
+                self._judge(key, text)
                 return True
         if text and key in names.sealed and _SEALED.fullmatch(text):
             self.treatment.counts.passes("sealed")
             return True
         return False
+
+    def _judge(self, key: str, text: str) -> None:
+        """Count a structural value with a finding; each once, and so many of one field.
+
+        Some providers give every event an id of its own, and to look at all costs more than the
+        event. Values with a finding are not kept.
+        """
+        judged = self._judged.setdefault(key, set())
+        if text not in judged and len(judged) < _JUDGED_MAX:
+            judged.add("" if judge_text(text, "structural", self.treatment) else text)

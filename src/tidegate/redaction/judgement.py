@@ -31,14 +31,17 @@ def judge_key(key: str, treatment: "Treatment") -> bool:
     return found
 
 
-def judge_text(text: str, why: str, treatment: "Treatment") -> None:
-    """Count a text in which something is found; it stays, for the reason `why`, and is not refused.
+def judge_text(text: str, why: str, treatment: "Treatment") -> bool:
+    """Count a text in which something is found; it stays for the reason `why`, never refused.
 
-    Ids are random digits and letters, so now and then one looks like a value: a refusal would
-    hit answers in which nothing is wrong.
+    True if something was found. Ids are random digits and letters, so now and then one looks
+    like a value: a refusal would hit answers in which nothing is wrong.
     """
-    if not treatment.policy.program.clean(text) and treatment.policy.scan(text):
+    policy = treatment.policy
+    found = not policy.program.clean(text) and bool(policy.scan(text))
+    if found:
         treatment.counts.passes(why)
+    return found
 
 
 def judge_number(

@@ -20,9 +20,12 @@ from tidegate.redaction.open_texts import Document, Key, NamedEvent, OpenTexts, 
 from tidegate.redaction.responses_fields import ARGUMENT_EVENTS, NAMES, without_copies
 from tidegate.redaction.spans import BlockedContent, UpstreamAtFault
 from tidegate.redaction.splice import dump, load, renumbered, rewritten, without_padding
+from tidegate.redaction.template import NumberedTemplate
 from tidegate.redaction.treatment import ToolArguments, Treatment
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from tidegate.redaction.chat_fields import Audio, Logprobs
     from tidegate.redaction.policy import RedactionPolicy
 
@@ -86,6 +89,10 @@ class ResponsesStreamRedactor:
         self._fields = WholeFields(treatment, NAMES)
         self._texts = OpenTexts(treatment)
         self._items = _Items()
+        self._template: NumberedTemplate | None = None
+        self._fed: Callable[[str], str] | None = None  # if the last event was nothing but a text
+        self._kind = ""  # the name of that event
+        self._over = False
         self._added = 0  # events that we have put into the stream
         self._last = -1  # the upstream's number of the last event
 
@@ -98,6 +105,9 @@ class ResponsesStreamRedactor:
         """The events that may leave after this one. They are named by their type, not `event`."""
         del event
         data = without_padding(data)
+        short = self._short(data)
+        if short is not None:
+            return [short]
         doc = load(data)
         if not isinstance(doc, dict):
             self.counts.unknown += 1
@@ -110,23 +120,47 @@ class ResponsesStreamRedactor:
             number = None
         tails = self._carried(self._tails(kind, doc), self._last + 1 if number is None else number)
         new = self._rewritten(kind, doc)
+        self._template = self._template_of(data, doc) if self._fed is not None else None
         data = data if new is doc else rewritten(data, doc, new)
         if number is not None:
             self._last = number
             data = renumbered(data, _NUMBER, number, self._added)
         return [*tails, NamedEvent(kind, data)]
 
+    def _short(self, data: bytes) -> NamedEvent | None:
+        """The event, if it differs from the last one only in its text and its number."""
+        template = self._template
+        read = template.read(data) if template is not None else None
+        if template is None or read is None:
+            return None
+        text, number = read
+        out = template.inner.feed(text)
+        self._last = number
+        if out != text or self._added:
+            data = template.event(out, number + self._added)
+        return NamedEvent(self._kind, data)
+
+    def _template_of(self, data: bytes, doc: Document) -> NumberedTemplate | None:
+        fed, delta = self._fed, doc.get("delta")
+        self._kind = str(doc["type"])
+        if fed is None or not isinstance(delta, str):
+            return None
+        return NumberedTemplate.of(data, "delta", delta, fed)
+
     def finish(self) -> list[NamedEvent]:
         """What is still held when the stream ends without the end of the response."""
+        self._template = None
         return self._carried(self._texts.end(()), self._last + 1)
 
     def drop(self) -> None:
         """Forget what is held: the upstream broke off, and half a secret must not leave."""
         self._texts.clear()
+        self._template = None
 
     def _tails(self, kind: str, doc: Document) -> list[Document]:
         """What has to leave before an event of this kind."""
         if kind in _ENDS:
+            self._over = True
             return self._texts.end(())
         if kind == "error":
             self._texts.clear()
@@ -143,6 +177,7 @@ class ResponsesStreamRedactor:
         return []
 
     def _rewritten(self, kind: str, doc: Document) -> object:
+        self._fed = None
         bare = self._bare(doc)
         if not kind.endswith(".delta") or "delta" not in bare:
             if kind not in _PLAIN and not kind.startswith(_FAMILIES):
@@ -151,10 +186,12 @@ class ResponsesStreamRedactor:
         delta = bare["delta"]
         others = {key: value for key, value in bare.items() if key != "delta"}
         shown = rewrite(others, self._fields)
+        alone = bare is doc and shown is others
         if isinstance(shown, dict) and shown is not others:
             bare = {key: shown.get(key, delta) for key in bare}
         # What carries the rest of the text out is this event as the client sees it.
         new = self._delta(kind.removesuffix(".delta"), bare, delta, ("delta",))
+        self._fed = self._fed if alone else None
         return bare if new is delta else {**bare, "delta": new}
 
     def _delta(self, base: str, doc: Document, value: object, place: Path) -> object:
@@ -169,12 +206,16 @@ class ResponsesStreamRedactor:
             return rewrite(value, self._fields, place, doc)
         if base == "response.audio":
             return self._sound(value)
+        if not value:
+            return value
+        if self._over:
+            raise UpstreamAtFault("a piece of a text after the end of the response")
         way = self._texts.way(
             (*self._key(base, doc), place), doc, place, arguments=base in ARGUMENT_EVENTS
         )
         if way is None:
             return value
-        shown = way.feed(value)
+        shown, self._fed = way.feed(value), way.feed
         return value if shown == value else shown
 
     def _sound(self, value: str) -> str:

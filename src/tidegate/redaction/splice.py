@@ -12,9 +12,10 @@ from tidegate.redaction.arguments import quoted
 
 # Random letters with which a provider hides the length of an event. Inside a string the quotes
 # would be escaped, so this finds members only.
-_SPACE = rb"[ \t\r\n]*"
-_MEMBER = _SPACE + rb'"obfuscation"' + _SPACE + rb":" + _SPACE + rb'"[^"\\]*"' + _SPACE
-_PADDING = re.compile(rb"," + _MEMBER + rb"(?=[,}])|(?<=\{)" + _MEMBER + rb",")
+_PADDING_NAME = b'"obfuscation"'
+_PADDING = re.compile(rb'"obfuscation"[ \t\r\n]*:[ \t\r\n]*"[^"\\]*"[ \t\r\n]*')
+_SPACES = b" \t\r\n"
+_NUMBER = re.compile(rb"[ \t\r\n]*:[ \t\r\n]*(-?[0-9]{1,18})(?![0-9.eE])")
 _STRING = re.compile(rb'"[^"\\]*(?:\\.[^"\\]*)*"', re.DOTALL)
 
 
@@ -43,17 +44,27 @@ def load(data: bytes) -> object:
 
 def without_padding(data: bytes) -> bytes:
     """A JSON text without the padding in it, which says nothing once texts change their length."""
-    return _PADDING.sub(b"", data) if b'"obfuscation"' in data else data
+    place = data.rfind(_PADDING_NAME)
+    while place >= 0:
+        member = _PADDING.match(data, place)
+        before = data[:place].rstrip(_SPACES)
+        if member and before.endswith(b",") and data[member.end() : member.end() + 1] in b",}":
+            data = before[:-1] + data[member.end() :]
+        elif member and before.endswith(b"{") and data[member.end() : member.end() + 1] == b",":
+            data = before + data[member.end() + 1 :]
+        place = data.rfind(_PADDING_NAME, 0, place)
+    return data
 
 
 def renumbered(data: bytes, field: str, number: int, more: int) -> bytes:
     """An object whose member `field` is `number`, with `more` added to it."""
     if not more:
         return data
-    name = field.encode()
-    member = rb'(?<!\\)"%b"%b:%b(%d)(?![0-9.eE])' % (name, _SPACE, _SPACE, number)
-    found = re.search(member, data)
-    if found and data.count(name) == 1:
+    name = b'"%b"' % field.encode()
+    place = data.find(name)
+    found = _NUMBER.match(data, place + len(name)) if place >= 0 else None
+    alone = data.find(name, place + 1) < 0 and data[place - 1 : place] != b"\\"
+    if found and alone and int(found[1]) == number:
         return data[: found.start(1)] + b"%d" % (number + more) + data[found.end(1) :]
     value = load(data)
     return dump({**value, field: number + more}) if isinstance(value, dict) else data

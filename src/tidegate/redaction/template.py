@@ -63,3 +63,42 @@ class Template:
     def event(self, text: str) -> bytes:
         """An event that fits, with `text` in it."""
         return self.before + quoted(text)[1:-1].encode() + self.after
+
+
+_NUMBER = re.compile(rb'"sequence_number":([0-9]{1,15})(?=,)')
+
+
+@dataclass(frozen=True, slots=True)
+class NumberedTemplate:
+    """A template of events that also differ in the number at `place`, before the text."""
+
+    inner: Template
+    place: int
+
+    @classmethod
+    def of(cls, data: bytes, field: str, value: str, feed: Callable[[str], str]) -> Self | None:
+        """As `Template.of`; None also if there is no number before the text."""
+        found = _NUMBER.search(data)
+        if found is None:
+            return None
+        inner = Template.of(_blank(data, found), field, value, feed)
+        if inner is None or found.end(1) > len(inner.before):
+            return None
+        return cls(inner, found.start(1))
+
+    def read(self, data: bytes) -> tuple[str, int] | None:
+        """Text and number of an event that fits; None if it does not fit."""
+        found = _NUMBER.search(data)
+        if found is None or found.start(1) != self.place:
+            return None
+        text = self.inner.text_of(_blank(data, found))
+        return None if text is None else (text, int(found[1]))
+
+    def event(self, text: str, number: int) -> bytes:
+        """An event that fits, with this text and number."""
+        event = self.inner.event(text)
+        return b"%b%d%b" % (event[: self.place], number, event[self.place + 1 :])
+
+
+def _blank(data: bytes, found: re.Match[bytes]) -> bytes:
+    return b"%b0%b" % (data[: found.start(1)], data[found.end(1) :])

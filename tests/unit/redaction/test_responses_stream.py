@@ -184,6 +184,35 @@ def test_no_upstream_can_end_a_text_and_go_on_with_it(end: bytes) -> None:
         redactor.feed(delta("1111 1111"))
 
 
+@pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
+def test_no_text_comes_after_the_end_of_a_response(kind: str) -> None:
+    redactor = ResponsesStreamRedactor(POLICY)
+    end = event(f"response.{kind}", response={"output": []})
+    shown(redactor, delta("4111 1111 "), end, delta(""))
+    with pytest.raises(UpstreamAtFault):
+        redactor.feed(delta("1111 1111"))
+
+
+def test_the_short_way_and_the_long_way_agree() -> None:
+    text = f'to jane@example.com, {VISA} \u00e9\u4f60 "q" \\ \n and 536-90-4399, done. '
+    for size in (1, 3, 8):
+        pieces = [text[i : i + size] for i in range(0, len(text), size)]
+        short = [delta(piece, sequence_number=i) for i, piece in enumerate(pieces)]
+        # With the number behind the text, or another field, no event is like the last one.
+        back = [e[:-1] + b',"x":%d}' % i for i, e in enumerate(short)]
+        texts = []
+        for events in (short, back):
+            redactor = ResponsesStreamRedactor(POLICY)
+            redactor.feed(delta("held", sequence_number=0, output_index=7, item_id="other"))
+            done = event("response.output_item.done", output_index=7, sequence_number=1)
+            assert len(redactor.feed(done)) == 2
+            out = shown(redactor, *events)
+            assert [e["sequence_number"] for e in out] == list(range(1, len(pieces) + 1))
+            tail = [json.loads(data) for _, data in redactor.finish()]
+            texts.append("".join(e["delta"] for e in (*out, *tail)))
+        assert texts == [POLICY.redact(text).text] * 2
+
+
 @pytest.mark.parametrize(
     "names",
     [
