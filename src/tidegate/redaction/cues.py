@@ -95,7 +95,8 @@ def _anchor(word: str) -> tuple[str, str]:
     """The rarest character of the last segment of a cue, with the whole cue around it."""
     head = word.rstrip(" ")
     begin = max(head.rfind(" "), head[:-1].rfind('"'), head[:-1].rfind(")")) + 1
-    place = min(range(begin, len(head)), key=lambda at: _COMMON.find(head[at].lower()))
+    plain = [at for at in range(begin, len(head)) if head[at].isascii()]
+    place = min(plain, key=lambda at: _COMMON.find(head[at].lower()))
     spelled = _spelled if word.islower() else re.escape
     char = word[place]
     first = char + char.upper() if word.islower() and char.isalpha() else re.escape(char)
