@@ -18,12 +18,16 @@ COMMAND = [sys.executable, "-m", "tidegate", "redact", "--preset", "default"]
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 WAIT_S = 5.0
 MB = 1 << 20
-TEXT = (
+FOUND = (
     "It is a truth universally acknowledged, that a caf\u00e9 in want of customers must write to "
-    "jane.doe@example.com, and whoever pays there with 4111 1111 1111 1111 is \U0001f600 happy. "
-    "However little known the feelings of such a man may be, this is so well fixed in the minds "
-    "of the surrounding families that he is considered the rightful property of some one.\n"
-) * 40
+    "jane.doe@example.com, and whoever pays there with 4111 1111 1111 1111 is \U0001f600 happy.\n"
+)
+PLAIN = (
+    "However little known the feelings or views of such a man may be on his first entering a "
+    "neighborhood, this truth is so well fixed in the minds of the surrounding families, that he "
+    "is considered the rightful property of some one or other of their daughters.\n"
+)
+TEXT = (FOUND + PLAIN * 3) * 20
 
 
 @contextmanager
@@ -112,8 +116,9 @@ def test_an_interrupted_filter_shows_nothing_of_what_it_holds(number: int, code:
 @pytest.mark.full
 def test_a_gigabyte_passes_in_flat_memory() -> None:
     """1 GB in blocks whose length is no multiple of what is read at once."""
-    block = TEXT.encode() + b"x"
-    once = RedactionPolicy.preset("default").redact(TEXT + "x").text.encode()
+    text = FOUND + PLAIN * 80 + "x"
+    block = text.encode()
+    once = RedactionPolicy.preset("default").redact(text).text.encode()
     times = (1 << 30) // len(block) + 1
     expected, received, size = hashlib.sha256(), hashlib.sha256(), 0
     early_kb = late_kb = 0

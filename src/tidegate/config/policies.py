@@ -5,6 +5,7 @@ here: what the detectors do (redaction), reading files (denylists), modes (gatew
 """
 
 from collections.abc import Mapping
+from typing import TYPE_CHECKING
 
 from tidegate.config.denylists import DenyFiles
 from tidegate.config.models import Config
@@ -12,8 +13,10 @@ from tidegate.config.sections.redaction import Custom, Redaction
 from tidegate.redaction import FAMILIES, RedactionPolicy
 from tidegate.redaction.custom import CustomDetector, detector
 from tidegate.redaction.denylist import FAMILY, DenyList, Literals
-from tidegate.redaction.spans import Action
 from tidegate.redaction.tenants import TenantPolicies
+
+if TYPE_CHECKING:
+    from tidegate.redaction.spans import Action
 
 
 def effective_redaction(section: Redaction, override: Redaction) -> Redaction:
