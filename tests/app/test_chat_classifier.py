@@ -211,7 +211,7 @@ def test_released_text_leaves_unread_and_that_is_counted(
         assert made.records.outcomes == ["ok"]
         noted = step(made, "classifier")
         assert (noted.verdict, noted.values) == ("release", {"reason": reason, "mode": "response"})
-        assert step(made, "redact_response").values["unscanned"] == 2
+        assert step(made, "redact_response").values == {"unscanned": 2, "unclassified": 2}
         assert made.metric("unscanned_total", direction="response") == 2
         assert made.metric("classifier_calls_total", result=result) == len(calls(made)) > 0
         await made.assert_clean(ends=1)
@@ -267,7 +267,8 @@ def test_a_prompt_nobody_has_read_is_sent_only_if_it_is_to_be_released(late: str
         sent = [a.body for a in made.providers.asked if a.provider == "primary"]
         assert len(sent) == (late == "release")
         assert exchange.status == (200 if late == "release" else 500)
-        assert step(made, "redact_request").values["unscanned"] == len(sent)
+        unread = {"unscanned": 1, "unclassified": 1} if sent else {"unscanned": 0}
+        assert step(made, "redact_request").values == unread
         await made.assert_clean(ends=1)
 
     run(body())

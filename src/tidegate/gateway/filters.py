@@ -54,6 +54,13 @@ def read_document(data: bytes) -> Body:
     return value
 
 
+def unread(found: Counts) -> dict[str, int]:
+    """For the record: what passed unread, and how much of it because a classifier was silent."""
+    released = found.passed.get("unclassified", 0)
+    figures = {"unscanned": found.unscanned}
+    return {**figures, "unclassified": released} if released else figures
+
+
 class PassThrough:
     """Redaction is off: everything leaves as it came."""
 
@@ -205,4 +212,13 @@ class WholeAnswer:
         return body if masked is document else strictjson.dumps(masked)
 
 
-__all__ = ["Body", "Masked", "Observed", "PassThrough", "WholeAnswer", "guarded", "read_document"]
+__all__ = [
+    "Body",
+    "Masked",
+    "Observed",
+    "PassThrough",
+    "WholeAnswer",
+    "guarded",
+    "read_document",
+    "unread",
+]

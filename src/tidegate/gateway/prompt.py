@@ -6,7 +6,7 @@ here: any of the three (masking, classifier, records).
 
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.classifier import Checker
-from tidegate.gateway.filters import Body
+from tidegate.gateway.filters import Body, unread
 from tidegate.gateway.masking import CallMasking
 from tidegate.records.entries import Trail
 
@@ -29,7 +29,7 @@ async def masked_prompt(
             "redact_request",
             masking.masking.request,
             prompt.found,
-            unscanned=prompt.found.unscanned,
+            **unread(prompt.found),
             **masking.vault_figures,
         )
 

@@ -14,7 +14,7 @@ from tidegate.errors import ContentBlocked, TidegateError, UpstreamInterrupted
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.classifier import Checker
-from tidegate.gateway.filters import guarded
+from tidegate.gateway.filters import guarded, unread
 from tidegate.gateway.masking import CallMasking
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ResponseStage, Spent
@@ -242,7 +242,7 @@ class Relay:
                 "redact_response",
                 mode,
                 dict(found),  # a thread that was left may still add to it
-                unscanned=found.unscanned,
+                **unread(found),
             )
 
     def _headers(self) -> tuple[Header, ...]:

@@ -81,6 +81,16 @@ def _blocked(steps: Steps) -> str:
     return f"{who} blocks what it found in the {place}."
 
 
+def _unchecked(steps: Steps) -> str:
+    asked = _stage(steps, "classifier")
+    if not asked:
+        return "Redaction failed, and what it could not check was not passed on."
+    return (
+        f"The classifier gave no usable answer ({_value(asked[-1], 'reason')}) for the"
+        f" {_value(asked[-1], 'mode')}, and what it has not read is not passed on."
+    )
+
+
 def _all_failed(steps: Steps) -> str:
     attempts = _stage(steps, "attempt")
     if not attempts:
@@ -137,6 +147,7 @@ _TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
         "gateway.rate_limited": _rate_limited,
         "gateway.request_exceeds_limit": _never_fits,
         "gateway.content_blocked": _blocked,
+        "gateway.redaction_failed": _unchecked,
         "gateway.all_providers_failed": _all_failed,
         "gateway.upstream_rejected_request": _provider(
             "refused the request as invalid, and another would do the same"

@@ -69,6 +69,22 @@ def test_a_block_names_its_detector_and_its_side() -> None:
     assert told("gateway.content_blocked") == "A detector blocks what it found in the request."
 
 
+def test_an_answer_that_could_not_be_checked_names_the_classifier_if_one_was_asked() -> None:
+    step: dict[str, object] = {
+        "stage": "classifier",
+        "verdict": "hold",
+        "reason": "late",
+        "mode": "response",
+    }
+    assert told("gateway.redaction_failed", **step) == (
+        "The classifier gave no usable answer (late) for the response,"
+        " and what it has not read is not passed on."
+    )
+    assert told("gateway.redaction_failed") == (
+        "Redaction failed, and what it could not check was not passed on."
+    )
+
+
 @pytest.mark.parametrize(
     ("outcome", "sentence"),
     [
