@@ -13,6 +13,7 @@ from tidegate.gateway.filters import Masked, PassThrough, WholeAnswer, guarded
 from tidegate.gateway.masking import Masking, Mode, Prompt
 from tidegate.providers.base import MalformedEvent
 from tidegate.redaction import BlockedContent, RedactionPolicy
+from tidegate.redaction.tenants import TenantPolicies
 
 MODES: tuple[Mode, ...] = ("off", "detect", "enforce")
 MAIL = "jane@example.com"
@@ -378,3 +379,19 @@ def test_a_prompt_in_which_a_classifier_finds_nothing_leaves_in_the_clients_own_
     for text in asked.holes.wanted:
         asked.holes.judge(text, ())
     assert asked.body() is RAW
+
+
+def test_each_tenant_has_its_own_policy_in_every_direction() -> None:
+    own = POLICY.with_actions({"email": None})
+    policies = TenantPolicies(POLICY, {"acme": own})
+    masking = Masking(POLICY, request="enforce", policies=policies)
+    for tenant, hidden in (("acme", False), ("other", True)):
+        call = masking.begin(tenant, token_bytes)
+        body = call.prompt(request(), RAW).body()
+        result, _ = masking.mask_result({"text": MAIL}, tenant)
+        plain = call.answer_filter().whole(answer(content=MAIL))
+        shown = said(call.stream_filter(), payload(content=f"{MAIL} "), payload("stop"))
+        assert (body is RAW) == (not hidden)
+        for seen in (repr(result), plain.decode(), shown):
+            assert (MAIL in seen) == (not hidden)
+            assert (MARK in seen) == hidden

@@ -5,7 +5,7 @@ import pytest
 
 from tests.unit.redaction.chat import Client, chunk, content, finish
 from tests.unit.redaction.laws import random_pieces, seeded
-from tests.unit.redaction.samples import EMAIL
+from tests.unit.redaction.samples import EMAIL, MASKED
 from tidegate.redaction import (
     ChatStreamRedactor,
     RedactionPolicy,
@@ -332,3 +332,17 @@ def test_an_empty_vault_leaves_every_byte_as_it_came() -> None:
     event = content("[EMAIL_x] \\ ")
     redactor = ChatStreamRedactor(Treatment(POLICY, vault=Vault(SALT)))
     assert redactor.feed(event) == [event]
+
+
+# Certain before their end is in sight, so what is there of them cannot be kept.
+ENDLESS = {"jwt_700", "pem", "pem_pkcs8", "pem_one_line", "pem_pgp"}
+
+
+@pytest.mark.parametrize(("name", "text"), [(name, text) for name, text, _ in MASKED])
+def test_every_masked_sample_comes_back_unless_its_end_was_not_in_sight(
+    name: str, text: str
+) -> None:
+    vault = Vault(SALT)
+    seen = POLICY.redact(text, replace=vault.placeholder).text
+    assert seen != text
+    assert (vault.restore(seen) == text) == (name not in ENDLESS)
