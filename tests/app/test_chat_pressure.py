@@ -256,3 +256,37 @@ def test_a_stream_with_content_in_every_read_sends_once_a_read() -> None:
         assert [m["type"].rpartition(".")[2] for m in reader.sent] == ["start", "body"]
 
     run(body())
+
+
+def test_a_client_that_leaves_ends_the_work_on_its_prompt() -> None:
+    """Else a process that is told to stop would wait for work that nobody wants."""
+
+    async def body() -> None:
+        begun, left = asyncio.Event(), threading.Event()
+        loop = asyncio.get_running_loop()
+        seen: list[int] = []
+
+        class Slow:
+            family, rank, shortest, anchors = "slow", 39, 1, (("x", ""),)
+
+            def find(self, text: str, start: int, end: int) -> list[Any]:
+                if not seen:
+                    loop.call_soon_threadsafe(begun.set)
+                    left.wait(WAIT_S)
+                seen.append(end - start)
+                return []
+
+        policy = MASKED.policy.with_detectors(Slow())
+        made = ChatWorld(primary=answers(completion("x")), masking=Masking(policy), limits=[])
+        large = request(messages=[{"role": "user", "content": "say x! " * 100_000}])
+        async with made.exchange(large) as exchange:
+            async with asyncio.timeout(WAIT_S):
+                await begun.wait()
+            await exchange.disconnect()
+        left.set()
+        await loop.shutdown_default_executor()
+        assert sum(seen) < 200_000
+        assert made.providers.asked == []
+        await made.assert_clean(ends=1)
+
+    run(body())

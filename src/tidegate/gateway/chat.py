@@ -166,6 +166,7 @@ class Chat:
                 try:
                     account.outcome = await self._attempts.answer(call)
                 finally:
+                    masking.abandon()
                     account.used(charge)
                     self._learn(principal, call)
 

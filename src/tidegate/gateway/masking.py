@@ -86,6 +86,14 @@ class CallMasking:
         self._policy = policy
         self._draw = draw
         self.vault = Vault(draw(_SALT_BYTES)) if masking.vault else None
+        self._treatment: Treatment | None = None
+        self._is_abandoned = False
+
+    def abandon(self) -> None:
+        """Nobody waits any more: work that still runs in a thread ends soon."""
+        self._is_abandoned = True
+        if self._treatment is not None:
+            self._treatment.abandon()
 
     def admit(self, document: Body) -> None:
         """Refuse what an enforced answer could not give. Raises InvalidRequest."""
@@ -111,6 +119,7 @@ class CallMasking:
             replace=self.vault.placeholder if self.vault is not None else None,
             holes=holes,
         )
+        self._begin(treatment)
         masked, found = guarded(lambda: redact_chat_request(document, treatment))
         if mode != "enforce" or masked is document:
             return Prompt(raw, found)
@@ -156,12 +165,20 @@ class CallMasking:
         mode = self.masking.response
         if mode == "off":
             return Treatment.restoring(self.vault) if self.vault else None
-        return Treatment(
+        treatment = Treatment(
             guarded(_applied, self._policy, mode),
             tool_arguments=_ARGUMENTS[self.masking.tool_arguments],
             vault=self.vault,
             holes=holes,
         )
+        self._begin(treatment)
+        return treatment
+
+    def _begin(self, treatment: Treatment) -> None:
+        self._treatment = treatment
+        # A thread may begin after its caller has left.
+        if self._is_abandoned:
+            treatment.abandon()
 
     @property
     def _logprobs(self) -> Literal["drop", "refuse"]:

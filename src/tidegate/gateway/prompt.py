@@ -4,6 +4,8 @@ Lives here: the order of masking, asking a classifier and noting what was found.
 here: any of the three (masking, classifier, records).
 """
 
+import asyncio
+
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.classifier import Checker
 from tidegate.gateway.filters import Body, unread
@@ -19,7 +21,11 @@ async def masked_prompt(
     Raises InvalidRequest, ContentBlocked, RedactionFailed.
     """
     masking.admit(document)
-    prompt = await beside_the_loop(len(raw), masking.prompt, document, raw)
+    try:
+        prompt = await beside_the_loop(len(raw), masking.prompt, document, raw)
+    except asyncio.CancelledError:
+        masking.abandon()
+        raise
     try:
         if prompt.holes is not None and checker is not None:
             await checker.judge(prompt.holes, prompt.found, "request")

@@ -23,8 +23,14 @@ from tidegate.redaction.spans import PLACEHOLDER, Counts, Kind
 from tidegate.redaction.stream import Piece, Redactor
 from tidegate.redaction.vault import Restorer, Vault
 
+_SLICE = 65_536
+
 ToolArguments = bool | Literal["detect"]
 """True: redacted; "detect": findings are counted, the text stays; False: passed unread."""
+
+
+class Abandoned(Exception):
+    """Nobody waits for this text any more."""
 
 
 class Text(Protocol):
@@ -71,6 +77,11 @@ class Treatment:
         self._replace = replace
         self._vault = vault if vault else None
         self._holes = holes
+        self._wanted = _Wanted()
+
+    def abandon(self) -> None:
+        """Nobody waits any more: work that goes on in another thread ends soon, with Abandoned."""
+        self._wanted.still = False
 
     @classmethod
     def of(
@@ -92,10 +103,14 @@ class Treatment:
         if self._tool_arguments is True:
             return self
         if self._tool_arguments == "detect":
-            return Treatment(self.policy.observing(), counts=self.counts, vault=self._vault)
-        if self._vault is not None:
-            return Treatment(_nothing(), counts=self.counts, vault=self._vault)
-        return None
+            policy = self.policy.observing()
+        elif self._vault is not None:
+            policy = _nothing()
+        else:
+            return None
+        weaker = Treatment(policy, counts=self.counts, vault=self._vault)
+        weaker._wanted = self._wanted
+        return weaker
 
     def text(self, *, lead: str = "", inside_json: bool = False) -> Text:
         """The way of one text; `lead` is thought to stand before it, for example `password:`.
@@ -117,11 +132,23 @@ class Treatment:
         if not lead and program.clean(text) and not self._concerns_others(text):
             return text
         way = self.text(lead=lead)
-        return way.feed(text) + way.flush()
+        if len(text) <= _SLICE:
+            self._check()
+            return way.feed(text) + way.flush()
+        return "".join([*map(way.feed, self._slices(text)), way.flush()])
 
     def put(self, judged: Judged) -> str:
         """The texts with what a classifier found in them masked and counted."""
         return "".join(self._put(text, found) for text, found in judged)
+
+    def _slices(self, text: str) -> Iterator[str]:
+        for place in range(0, len(text), _SLICE):
+            self._check()
+            yield text[place : place + _SLICE]
+
+    def _check(self) -> None:
+        if not self._wanted.still:
+            raise Abandoned
 
     def _concerns_others(self, text: str) -> bool:
         """A stage after the detectors may change `text`."""
@@ -143,6 +170,15 @@ class Treatment:
             place = end
             self.counts[kind.label] = self.counts.get(kind.label, 0) + 1
         return "".join((*out, text[place:]))
+
+
+class _Wanted:
+    """Whether somebody still waits; shared by the treatments of one document."""
+
+    __slots__ = ("still",)
+
+    def __init__(self) -> None:
+        self.still = True
 
 
 @cache

@@ -96,7 +96,7 @@ class Redaction(Section):
     )
     vault: bool = Field(
         default=False,
-        description="The provider gets placeholders, the client the values. Needs `request: enforce`.",
+        description="Placeholders for the provider, values for the client. Enforce requests.",
     )
     allow: tuple[str, ...] = Field(
         default=(), description="Literals and globs that are never masked."
