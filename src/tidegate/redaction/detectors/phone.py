@@ -15,6 +15,7 @@ from tidegate.redaction.spans import PHONE
 
 _LONGEST = 48
 _TAIL = 20
+_BINARY = frozenset("01")
 _MOST_DIGITS = 15
 # The first digits of a number, or a parenthesis that may open one.
 _START = re.compile(r"(?<![A-Za-z0-9_.%@~+\-])(?<![0-9][ :])(?:\+?[0-9]|\+\Z|\(\Z)")
@@ -110,6 +111,8 @@ class PhoneNumbers:
         if _SOMETHING_ELSE.match(written):
             return None
         digits = sum(char in DIGITS for char in written)
+        if set(written) & DIGITS <= _BINARY:
+            return None
         grouped = digits < len(written)
         if digits >= 8:
             if _INTERNATIONAL.match(written) and (written[0] in "+(" or cued or grouped):

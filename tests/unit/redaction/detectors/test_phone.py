@@ -94,6 +94,7 @@ def test_a_number_that_is_told_by_its_form_or_by_a_word_is_masked(text: str, sho
         "01 02 03 04 05 06 07 08",
         "012345678901234567890123",
         "$1,234,567.89",
+        "0010 0000 and 0100 0000",
     ],
 )
 def test_what_only_looks_like_a_number_is_left_alone(text: str) -> None:
