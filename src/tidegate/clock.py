@@ -4,6 +4,7 @@ Every decision takes time as an argument; only shells hold a Clock.
 """
 
 import time
+from pathlib import Path
 from typing import Protocol
 
 
@@ -27,3 +28,14 @@ class SystemClock:
     def monotonic_s(self) -> float:
         """Seconds since an arbitrary start; never goes back."""
         return time.monotonic()
+
+
+def boot_number(source: Path = Path("/proc/sys/kernel/random/boot_id")) -> int:
+    """Which run of this machine it is: readings of `monotonic_s` compare within one run only.
+
+    A number below 2**60, or 0 where the system does not say. Reads one small file.
+    """
+    try:
+        return int(source.read_text().replace("-", "")[:15], 16)
+    except (OSError, ValueError):
+        return 0

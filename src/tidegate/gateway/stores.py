@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Protocol
 
-from tidegate.clock import Clock
+from tidegate.clock import Clock, SystemClock, boot_number
 from tidegate.config import Config, on_redis, store_file
 from tidegate.limits import MemoryLedger, SQLiteLedger
 from tidegate.limits.degraded import DegradingLedger
@@ -32,7 +32,9 @@ def ledger_for(config: Config, clock: Clock) -> Ledger:
     """The ledger of a gateway, not yet open. While its store is away, `on_store_down` holds."""
     store = config.store
     if (file := store_file(store.url)) is not None:
-        kept = SQLiteLedger(Path(file), clock, wait_s=store.wait_s)
+        # Only the system's own clock counts from the start of the machine.
+        boot = boot_number() if isinstance(clock, SystemClock) else 0
+        kept = SQLiteLedger(Path(file), clock, wait_s=store.wait_s, boot=boot)
         return DegradingLedger(kept, clock, sharers=lambda: config.server.workers)
     if on_redis(store.url):
         shared = RedisLedger(store.url, clock, deadline_s=store.deadline_s)

@@ -105,8 +105,10 @@ class _GaveUp(Exception):
 class GroupCommit:
     """One thread and one connection; made on the event loop, used from there."""
 
-    def __init__(self, path: Path, clock: Clock) -> None:
+    def __init__(self, path: Path, clock: Clock, *, boot: int = 0) -> None:
         self._path = path
+        self._boot = boot
+        self._anchor_us: int | None = None  # as the file has it
         self._file = BooksFile(path)
         self._clock = clock
         self._time = StoreTime(clock.now_s(), clock.monotonic_s())
@@ -277,12 +279,24 @@ class GroupCommit:
         self._sync(db, full=any(job.is_money for job in batch))
         self._begin(db, batch)
         seen_us = rows.begin([job.about for job in batch if job.about is not None])
-        now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=seen_us)
+        now_us = self._now_us(rows, seen_us)
         results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
         rows.finish(now_us)
         db.execute("COMMIT")
         self._watch_clock()
         return results
+
+    def _now_us(self, rows: SQLiteRows, seen_us: int) -> int:
+        """The time of this transaction; sees to it that others of this run count alike."""
+        if self._boot and self._anchor_us is None:
+            self._anchor_us = rows.anchor_us(self._boot)
+            if self._anchor_us is not None:
+                self._time.adopt(self._anchor_us)
+        now_us = self._time.now_us(self._clock.monotonic_s(), last_seen_us=seen_us)
+        if self._boot and self._time.anchor_us != self._anchor_us:
+            self._anchor_us = self._time.anchor_us
+            rows.keep_anchor(self._boot, self._anchor_us)
+        return now_us
 
     def _sync(self, db: sqlite3.Connection, *, full: bool) -> None:
         """Whether the next commit waits for the disk: a budget in money does, a rate does not."""
@@ -311,6 +325,7 @@ class GroupCommit:
     def _disconnect(self) -> None:
         # Closing rolls back what a failure left open.
         db, self._db, self._rows = self._db, None, None
+        self._anchor_us = None
         if db is not None:
             db.close()
             self._file.closed()

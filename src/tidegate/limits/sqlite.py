@@ -29,9 +29,15 @@ class SQLiteLedger:
     Durable against the death of the process; what concerns money also against the loss of power
     (synchronous = FULL for those commits, else NORMAL). No call waits longer than `wait_s`: then
     StoreUnavailable. The event loop never touches the file.
+
+    With `boot` (see clock.boot_number) a wall clock that was set while no process, or another
+    one, had the file open gives no quota either.
     """
 
-    def __init__(self, path: str | Path, clock: Clock, wait_s: float = 5.0) -> None:
+    def __init__(
+        self, path: str | Path, clock: Clock, wait_s: float = 5.0, *, boot: int = 0
+    ) -> None:
+        self._boot = boot
         self._path = Path(path)
         self._clock = clock
         self._wait_s = wait_s
@@ -51,7 +57,7 @@ class SQLiteLedger:
         """Create the file if need be and start the writer; raises StoreUnavailable."""
         if self._writer is not None:
             return
-        self._writer = GroupCommit(self._path, self._clock)
+        self._writer = GroupCommit(self._path, self._clock, boot=self._boot)
         self._writer.start()
         try:
             await self._answer(self._submit(_nothing))

@@ -126,6 +126,15 @@ class SQLiteRows:
                 "INSERT OR REPLACE INTO limit_meta VALUES ('last_seen_us', ?)", (now_us,)
             )
 
+    def anchor_us(self, boot: int) -> int | None:
+        """Where the processes of this run of the machine count from, if one was here before."""
+        return self._meta("anchor_us") if boot and self._meta("boot") == boot else None
+
+    def keep_anchor(self, boot: int, anchor_us: int) -> None:
+        """Two rows, once a process unless it is pulled forward."""
+        rows = [("boot", boot), ("anchor_us", anchor_us)]
+        self._db.executemany("INSERT OR REPLACE INTO limit_meta VALUES (?, ?)", rows)
+
     def find(self, reservation_id: str) -> Reservation | None:
         """From what `begin` read; else one lookup by primary key."""
         if reservation_id not in self._leases:

@@ -6,7 +6,9 @@ time that never goes back and never runs faster than time passes. Does not live 
 The wall clock is read once, to have a common start for processes and restarts; after that the
 monotonic clock counts. A wall clock that is set ahead an hour would otherwise hand every tenant
 a fresh quota, and one set back would lock everybody out for an hour. A store that is ahead of
-us (another process, or the time before a restart) pulls us forward and we go on from there.
+us (another process, or the time before a restart) pulls us forward and we go on from there. A
+process that begins in the same run of the machine as the last one takes over its start, so a
+wall clock that was set in between has no effect either.
 """
 
 ALARM_S = 5.0
@@ -29,6 +31,15 @@ class StoreTime:
             self._anchor_us += last_seen_us - now_us
             now_us = last_seen_us
         return now_us
+
+    @property
+    def anchor_us(self) -> int:
+        """Store time at monotonic zero; means something within one run of the machine."""
+        return self._anchor_us
+
+    def adopt(self, anchor_us: int) -> None:
+        """Count from where another process of this run of the machine does."""
+        self._anchor_us = anchor_us
 
     def wall_is_ahead_s(self, wall_s: float, monotonic_s: float) -> float:
         """How far the wall clock is ahead of store time; negative when it is behind."""
