@@ -261,3 +261,20 @@ def test_no_representation_shows_a_text() -> None:
     treatment, holes = made()
     treatment.whole("Jane")
     assert "Jane" not in repr(holes) + repr(treatment)
+
+
+def test_what_is_held_is_counted_wherever_it_is() -> None:
+    vault = Vault(bytes(16))
+    own = vault.placeholder(NAME, "Jane")
+    treatment, holes = made(vault=vault)
+    way = treatment.text()
+    assert way.feed("Ask Ja") == ""
+    assert way.pending == 6
+    marker = way.feed(f"ne. \n{own[:8]}\n")
+    for text in holes.wanted:
+        holes.judge(text, ())
+    assert holes.fill(marker.encode()) == f"Ask Jane. \\n{own[:8]}\\n".encode()
+    assert way.pending == 0
+    alone = Treatment(POLICY, vault=vault).text()
+    assert alone.feed(f"so {own[:8]}") == "so "
+    assert alone.pending == 8
