@@ -120,6 +120,7 @@ def test_a_text_that_comes_twice_is_asked_about_once() -> None:
     assert treatment.counts == {"name": 3}
 
 
+@pytest.mark.full
 def test_what_is_remembered_of_texts_is_bounded() -> None:
     holes = Holes(NONCE)
     treatment = Treatment(POLICY, holes=holes)

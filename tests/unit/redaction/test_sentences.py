@@ -60,14 +60,14 @@ def test_a_sentence_has_at_most_so_many_words() -> None:
 
 
 LONG = [
-    "x" * 239 + "A. Then" + "y" * 300,
+    "x" * 239 + "A. Then" + "y" * 30,
     "x" * 240 + "Dr. Jane",
     ("M" * 239) + "r. Jane. " + "z " * 90,
     "Dr. " * 100,
     "\u00a0word " * 80,
-    ". " * 300,
-    "a b" * 200,
-    "\n " * 50 + "q" * 260 + "?" * 300,
+    ". " * 150,
+    "a b" * 110,
+    "\n " * 15 + "q" * 250 + "?" * 20,
 ]
 
 
@@ -83,7 +83,7 @@ def test_a_long_text_is_cut_in_the_same_places_however_it_arrives(text: str) -> 
 def test_random_texts_are_cut_in_the_same_places_however_they_arrive() -> None:
     rnd = seeded(11)
     parts = ["Mr", "Dr", "A", ".", "! ", " ", "\n", '"', ")", "word", "\u3002", "x" * 70, "\u00e9"]
-    for _ in range(300):
+    for _ in range(80):
         text = "".join(rnd.choice(parts) for _ in range(rnd.randrange(60)))
         whole = cut([text])
         assert "".join(whole) == text
