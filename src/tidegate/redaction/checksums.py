@@ -10,15 +10,16 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-_DOUBLED = str.maketrans("0123456789", "0246813579")  # twice the digit, its two digits added
-_DIGITS = frozenset("0123456789")
+_PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
+# Twice the digit, its two digits added.
+_DOUBLED = bytes.maketrans(b"0123456789", bytes((0, 2, 4, 6, 8, 1, 3, 5, 7, 9)))
 _BASE36 = frozenset("0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ")
 BASE62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
 
 def is_digits(text: str) -> bool:
     """At least one character, and all of them are 0 to 9."""
-    return bool(text) and _DIGITS.issuperset(text)
+    return text.isascii() and text.isdigit()
 
 
 def luhn(digits: str) -> bool:
@@ -26,7 +27,9 @@ def luhn(digits: str) -> bool:
     if not is_digits(digits):
         return False
     plain, doubled = digits[-1::-2], digits[-2::-2]
-    return (sum(map(int, plain)) + sum(map(int, doubled.translate(_DOUBLED)))) % 10 == 0
+    return (
+        sum(plain.encode().translate(_PLAIN)) + sum(doubled.encode().translate(_DOUBLED))
+    ) % 10 == 0
 
 
 def mod97(compact: str) -> bool:

@@ -142,6 +142,10 @@ class Detector(Protocol):
     def find(self, text: str, start: int, end: int) -> Iterable[Hit]:
         """Values in `text[start:end]`.
 
+        A detector whose hits have no `run` may say in an attribute `reach` how many characters
+        from the start of a value on it looks at; HOLD if it does not. Few are fast in text without
+        barriers.
+
         May look back at most CONTEXT characters and never at `end` or beyond. The end is
         a cut, the end of the text, or so far away that no value starting early enough to count
         reaches it without a `run`.

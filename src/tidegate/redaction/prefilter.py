@@ -7,6 +7,8 @@ detectors, the walk over the text (stream).
 
 import re
 from collections.abc import Callable, Iterable, Sequence
+from functools import reduce
+from operator import or_
 
 from tidegate.redaction.barriers import LOOSE, TYPOGRAPHIC
 from tidegate.redaction.folding import fold
@@ -14,6 +16,7 @@ from tidegate.redaction.hits import Anchors, AnyDetector, Searching
 
 Search = Callable[[str, int, int], re.Match[str] | None]
 
+_ANCHORS_MAX = 12  # text with more of them is odd enough to ask about characters alone
 _ASCII = tuple(map(chr, range(128)))
 _LETTERS = tuple(filter(str.isalpha, map(chr, (*range(0xC0, 0x250), *range(0x1E00, 0x1F00)))))
 _ANY: Anchors = (("\\x00-\\U0010ffff", ""),)
@@ -28,92 +31,88 @@ class Prefilter:
     """
 
     def __init__(self, detectors: Sequence[AnyDetector], *, always: str = "") -> None:
-        pairs: dict[str, dict[str, int]] = {always: {"": 0}} if always else {}
+        anchors: list[tuple[str, str, int]] = [(always, "", 0)] if always else []
+        self._searching = []
         self._everywhere = 0
-        searching = []
         for place, detector in enumerate(detectors):
             if isinstance(detector, Searching):
                 self._everywhere |= 1 << place
-                searching.append(detector)
-                continue
-            for chars, after in detector.anchors or _ANY:
-                known = pairs.setdefault(chars, {})
-                known[after] = known.get(after, 0) | 1 << place
-        plain = _compiled(pairs)
-        self.search: Search = _with(plain.search, searching)
+                self._searching.append(detector)
+            else:
+                anchors += [(*pair, 1 << place) for pair in detector.anchors or _ANY]
+        self._ascii = _Part(_by_char(anchors))
+        self._wide = _Part(
+            {f"[^\\x00-\\x7f](?<=[{chars}])": ([after], mask) for chars, after, mask in anchors}
+            if any(_WIDE(chars) for chars, _, _ in anchors)
+            else {}
+        )
+        # Most policies need no more than one regex.
+        self.search: Search = self._search if self._wide or self._searching else self._ascii.next
         """The first place in `text[start:end]` without which nothing there can be a value."""
-        self._next = plain.search
-        self._masks = _masks(pairs)
 
-    def asked(self, text: str, start: int, end: int) -> int:
-        """The mask of the detectors that have an anchor in `text[start:end]`."""
-        mask = self._everywhere
-        found = self._next(text, start, end)
-        while found is not None:
-            mask |= self._masks[found.lastindex or 0]
-            found = self._next(text, found.start() + 1, end)
-        return mask
-
-
-def _compiled(pairs: dict[str, dict[str, int]]) -> re.Pattern[str]:
-    """Alternatives that each begin with one character and end in an empty group.
-
-    The first characters become one bit map to search with, and an alternative is left at its
-    first character. A set beyond ASCII cannot be spelled out, so it costs more.
-    """
-    if not pairs:
-        return re.compile(r"(?!)")
-    if any(_WIDE(chars) for chars in pairs):
-        parts = [
-            f"(?<=[{chars}])(?:{after})()" for chars, known in pairs.items() for after in known
-        ]
-        return re.compile(f"[{''.join(pairs)}](?:{'|'.join(parts)})", re.DOTALL)
-    parts = [
-        f"{re.escape(char)}(?:{'|'.join(afters)})()"
-        for char, (afters, _) in _by_char(pairs).items()
-    ]
-    return re.compile("|".join(parts), re.DOTALL)
-
-
-def _masks(pairs: dict[str, dict[str, int]]) -> list[int]:
-    """By number of the group that `_compiled` gives it, who is asked."""
-    if any(_WIDE(chars) for chars in pairs):
-        # Sets may overlap, and only the first one that fits is seen.
-        everybody = 0
-        for known in pairs.values():
-            for mask in known.values():
-                everybody |= mask
-        return [everybody] * (1 + sum(map(len, pairs.values())))
-    return [0, *(mask for _, mask in _by_char(pairs).values())]
-
-
-def _by_char(pairs: dict[str, dict[str, int]]) -> dict[str, tuple[list[str], int]]:
-    """What may follow each first character, and who asked for it."""
-    found: dict[str, tuple[list[str], int]] = {}
-    for chars, known in pairs.items():
-        those = re.compile(f"[{chars}]")
-        for char in filter(those.match, _ASCII):
-            afters, mask = found.get(char, ([], 0))
-            for after, more in known.items():
-                mask |= more
-                afters = [*afters, after] if after not in afters else afters
-            found[char] = afters, mask
-    return found
-
-
-def _with(plain: Search, searching: Iterable[Searching]) -> Search:
-    """`plain`, and what detectors find that look for themselves."""
-    several = tuple(dict.fromkeys(searching))
-    if not several:
-        return plain
-
-    def search(text: str, start: int, end: int) -> re.Match[str] | None:
-        found = plain(text, start, end)
-        for each in several:
+    def _search(self, text: str, start: int, end: int) -> re.Match[str] | None:
+        found = self._ascii.next(text, start, end)
+        if not text.isascii():
+            found = self._wide.next(text, start, found.start() if found else end) or found
+        for each in self._searching:
             found = each.search(text, start, found.start() if found else end) or found
         return found
 
-    return search
+    def asked(self, text: str, start: int, end: int) -> int:
+        """The mask of the detectors that have an anchor in `text[start:end]`, or perhaps one."""
+        mask = self._everywhere | self._ascii.asked(text, start, end)
+        return mask if text.isascii() else mask | self._wide.asked(text, start, end)
+
+
+class _Part:
+    """One regex of alternatives that each begin with one character and end in an empty group.
+
+    `starts` maps what an alternative begins with to what may follow and to who asked for it. The
+    first characters become one bit map to search with, and an alternative is left at its first
+    character.
+    """
+
+    def __init__(self, starts: dict[str, tuple[list[str], int]]) -> None:
+        pattern = "|".join(
+            f"{start}(?:{'|'.join(afters)})()" for start, (afters, _) in starts.items()
+        )
+        self._masks = [mask for _, mask in starts.values()]
+        self._chars = [(each[-1], mask) for each, (_, mask) in starts.items() if _is_char(each)]
+        self.next: Search = re.compile(pattern or r"(?!)", re.DOTALL).search
+
+    def __bool__(self) -> bool:
+        return bool(self._masks)
+
+    def asked(self, text: str, start: int, end: int) -> int:
+        """See `Prefilter.asked`."""
+        mask = 0
+        found = self.next(text, start, end)
+        for _ in range(_ANCHORS_MAX):
+            if found is None or found.lastindex is None:
+                return mask
+            mask |= self._masks[found.lastindex - 1]
+            found = self.next(text, found.start() + 1, end)
+        if not self._chars:
+            return reduce(or_, self._masks)
+        for char, more in self._chars:
+            if more & ~mask and text.find(char, start, end) >= 0:
+                mask |= more
+        return mask
+
+
+def _is_char(start: str) -> bool:
+    return start in {start[-1], f"\\{start[-1]}"}
+
+
+def _by_char(anchors: list[tuple[str, str, int]]) -> dict[str, tuple[list[str], int]]:
+    """By first character in ASCII, escaped: what may follow it, and who asked for it."""
+    found: dict[str, tuple[list[str], int]] = {}
+    for chars, after, more in anchors:
+        for char in filter(re.compile(f"[{chars}]").match, _ASCII):
+            afters, mask = found.get(re.escape(char), ([], 0))
+            afters = afters if after in afters else [*afters, after]
+            found[re.escape(char)] = afters, mask | more
+    return found
 
 
 def plain_words(

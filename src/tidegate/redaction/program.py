@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 from tidegate.redaction.detectors import built_in
 from tidegate.redaction.folding import fold, is_plain
-from tidegate.redaction.hits import AnyDetector, Detector, Hit, SpanningDetector
+from tidegate.redaction.hits import HOLD, AnyDetector, Detector, Hit, SpanningDetector
 from tidegate.redaction.prefilter import Prefilter, Search, plain_words
 from tidegate.redaction.spans import PLACEHOLDER, Action
 
@@ -100,13 +100,23 @@ class Program:
         return self._hits(self._who(text, start, end)[0], text, start, end)
 
     def judge(self, text: str, start: int, stop: int) -> tuple[list[Hit], list[Opening]]:
-        """As `find`, and where in the segment longer values may begin, by index."""
+        """As `find` for a closed segment, and where in it longer values may begin, by index."""
         near, far = self._who(text, start, stop)
         return self._hits(near, text, start, stop), self._openings(far, text, start, stop)
 
-    def openings(self, text: str, start: int, stop: int) -> list[Opening]:
-        """Where in a segment longer values may begin, by index."""
-        return self._openings(self._who(text, start, stop)[1], text, start, stop)
+    def judge_part(
+        self, text: str, start: int, stop: int, view: int
+    ) -> tuple[list[Hit], list[Opening]]:
+        """As `judge` for what begins before `stop`, in a segment that goes on beyond `view`."""
+        near, far = self._who(text, start, view)
+        hits = [
+            hit
+            for detector in near
+            for hit in detector.find(text, start, min(view, stop + _reach(detector)))
+            if hit.start < stop and self.accepts(text, hit)
+        ]
+        openings = [each for each in self._openings(far, text, start, stop) if each[0] < stop]
+        return self._joined(sorted(hits, key=self.order)) if len(hits) > 1 else hits, openings
 
     def _who(
         self, text: str, start: int, stop: int
@@ -177,6 +187,11 @@ class Program:
             return True
         found = PLACEHOLDER.match(text, opened)
         return found is None or hit.start < opened or found.end() < hit.end
+
+
+def _reach(detector: Detector) -> int:
+    reach = getattr(detector, "reach", HOLD)
+    return reach if isinstance(reach, int) else HOLD
 
 
 _ASKED_MAX = 1024

@@ -131,7 +131,7 @@ class Redactor:
     def _cut(self, whole: str, at: int, text: str) -> int:
         """Up to where `whole` may leave because no value can be there; -1 if that is not clear."""
         program, size = self._program, len(whole)
-        if not text.isascii() or len(text) > _PIECE:
+        if not text.isascii() or len(text) > _PIECE or size - len(text) - at >= _OPEN_WORD:
             return -1
         if size - at < SHORT and program.trigger(whole, at, size) is None:
             return size if text[-1:] in LOOSE else whole.rfind(" ", at) + 1 or at
@@ -229,9 +229,7 @@ class Redactor:
         if self._stride is None:
             hits, self._openings = program.judge(text, at, stop)
         else:
-            # What begins in it may reach beyond it.
-            hits = [hit for hit in program.find(text, at, self._stride[0]) if hit.start < stop]
-            self._openings = [each for each in program.openings(text, at, stop) if each[0] < stop]
+            hits, self._openings = program.judge_part(text, at, stop, self._stride[0])
         self._hits = [(hit, False) for hit in hits]
         self._stop = self._resume = stop
 

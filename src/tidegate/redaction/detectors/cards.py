@@ -81,7 +81,7 @@ class Cards:
     family = "card"
     rank = RANKS["card"]
     shortest = 12
-    longest = 2 * MOST_DIGITS
+    reach = 80  # the longest number and the UUID that it may be part of
     anchors = (NINE_DIGITS,)
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:

@@ -38,6 +38,7 @@ class SocialSecurity:
     family = "ssn"
     rank = RANKS["ssn"]
     shortest = 9
+    reach = 16
     anchors = (NINE_DIGITS,)
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
