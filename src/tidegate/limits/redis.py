@@ -27,6 +27,7 @@ from tidegate.limits.redis_script import (
     UnknownAnswer,
     answer,
     command,
+    sharers_of,
     usage_of,
     verdict,
 )
@@ -150,7 +151,9 @@ class RedisLedger:
             self._speech.reserve(
                 (reservation_id, owner), charges, round(lease_s * 1_000_000), self._moment()
             ),
-            undo=self._speech.finish(reservation_id, owner, "undo"),
+            undo=lambda: self._speech.finish(
+                (reservation_id, owner), "undo", moment=self._moment()
+            ),
         )
         said = await self._said(job)
         try:
@@ -192,7 +195,7 @@ class RedisLedger:
         return books.scopes(map(self._speech.counter_of, keys), limits)
 
     async def _finish(self, reservation_id: str, owner: str, how: How, need: Need | None) -> bool:
-        job = Job(self._speech.finish(reservation_id, owner, how, need), must_happen=True)
+        job = Job(self._speech.finish((reservation_id, owner), how, need), must_happen=True)
         return await self._reply(job) == 1
 
     async def _said(self, job: Job) -> Answer:
@@ -260,8 +263,8 @@ class RedisLedger:
         try:
             said = answer(reply)
             self._note_time(said, asked_us)
-            self.sharers = max(1, int(said.words[0]))
-        except (UnknownAnswer, ValueError, IndexError) as error:
+            self.sharers = sharers_of(said)
+        except UnknownAnswer as error:
             raise LineLost("UnknownAnswer") from error
 
     def _beat_later(self) -> None:

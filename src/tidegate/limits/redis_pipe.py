@@ -45,13 +45,17 @@ class Job:
     """One command and whoever waits for its reply.
 
     `must_happen`: said again as soon as the store serves, even when nobody waits any more.
-    `undo`: what takes it back when it may have been heard and nobody knows the answer.
+    `undo` makes what takes it back when it may have been heard and nobody knows the answer.
     """
 
     __slots__ = ("command", "due_s", "future", "is_repeated", "is_sent", "must_happen", "undo")
 
     def __init__(
-        self, command: bytes, *, must_happen: bool = False, undo: bytes | None = None
+        self,
+        command: bytes,
+        *,
+        must_happen: bool = False,
+        undo: Callable[[], bytes] | None = None,
     ) -> None:
         self.command = command
         self.must_happen = must_happen
@@ -118,7 +122,7 @@ class Pipe:
         if job in self._waiting and not job.is_sent:
             self._waiting.remove(job)
         elif job.undo is not None and self._accepts:
-            undo = Job(job.undo, must_happen=True)
+            undo = Job(job.undo(), must_happen=True)
             with suppress(StoreUnavailable):
                 self.submit(undo)
             undo.future.cancel()
@@ -267,7 +271,7 @@ class Pipe:
             if job.must_happen:
                 self._owed.append(job.command)
             elif job.is_sent and job.undo is not None:
-                self._owed.append(job.undo)
+                self._owed.append(job.undo())
             _fail(job, kind)
         self._unanswered.clear()
         self._waiting.clear()

@@ -12,6 +12,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from struct import pack, unpack_from
 from typing import Literal, get_args
 
 from tidegate.limits.books import EXPIRE_AT_MOST, FORGET_AT_MOST, counter_key
@@ -37,14 +38,15 @@ SLACK_S = 7_200
 """How much longer than its content a key lives: a clock set ahead by an hour must not empty it."""
 
 _NUMBERS = {
+    "NONE": -1,
+    "NEVER": 2**53,
     "BUCKETS": BUCKETS,
     "EXPIRE_AT_MOST": EXPIRE_AT_MOST,
     "FORGET_AT_MOST": FORGET_AT_MOST,
     "CONCURRENT_RETRY_US": round(CONCURRENT_RETRY_S * 1_000_000),
     "SLACK_MS": SLACK_S * 1_000,
-    "CLOCK_MS": 7 * 86_400_000,
     "TOLERANCE_US": 5_000_000,
-    "TOMBSTONE_MS": 3_600_000,
+    "TOMBSTONE_US": 3_600_000_000,
 }
 
 
@@ -58,7 +60,7 @@ class GaveUp(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The words behind the time of an answer.
+    """What a script answered: a letter, and the numbers behind the time.
 
     `now_us` is store time. `moved_us` is how far this call moved store time against the clock of
     the server: not 0 if that clock was set ahead or back.
@@ -66,37 +68,49 @@ class Answer:
 
     now_us: int
     moved_us: int
-    words: tuple[bytes, ...]
+    letter: bytes
+    numbers: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Moment:
     """What the asking process knows of the time, in microseconds.
 
-    `newest` is the latest store time that is plausible to it, `given` a time to use instead of
-    the server's (for tests). None: unknown; ask the server.
+    `newest_us` is the latest store time that is plausible to it, `given_us` a time to use
+    instead of the server's (for tests). None: unknown; ask the server.
     """
 
-    newest: int | None = None
-    given: int | None = None
+    newest_us: int | None = None
+    given_us: int | None = None
 
     @property
-    def words(self) -> tuple[str, str]:
+    def numbers(self) -> tuple[int, int]:
         """As arguments of a script."""
+        none = _NUMBERS["NONE"]
         return (
-            "" if self.given is None else str(self.given),
-            "" if self.newest is None else str(self.newest),
+            none if self.given_us is None else self.given_us,
+            none if self.newest_us is None else self.newest_us,
         )
 
 
-def command(*words: str | int) -> bytes:
+NO_MOMENT = Moment()
+UNITS: tuple[Unit, ...] = get_args(Unit)
+
+
+def command(*words: str | bytes | int) -> bytes:
     """One command as the protocol wants it."""
     parts = [b"*%d\r\n" % len(words)]
     for word in words:
-        # A name may hold what is no UTF-8; it must not become another name.
-        encoded = str(word).encode("utf-8", "backslashreplace")
-        parts.append(b"$%d\r\n%b\r\n" % (len(encoded), encoded))
+        if not isinstance(word, bytes):
+            # A name may hold what is no UTF-8; it must not become another name.
+            word = str(word).encode("utf-8", "backslashreplace")  # noqa: PLW2901
+        parts.append(b"$%d\r\n%b\r\n" % (len(word), word))
     return b"".join(parts)
+
+
+def packed(numbers: Sequence[int]) -> bytes:
+    """As the scripts read and answer numbers."""
+    return pack(f"<{len(numbers)}q", *numbers)
 
 
 class Speech:
@@ -109,10 +123,8 @@ class Speech:
             for script, source in self.sources.items()
         }
         self._prefix = prefix
-        self._clock = f"{prefix}:clock"
         self._leases = f"{prefix}:leases"
-        self._counters = f"{prefix}:counters"
-        self._lease = f"{prefix}:lease:"
+        self._indexes = (self._leases, f"{prefix}:due", f"{prefix}:counters")
         self.pattern = f"{prefix}:{{*}}:*"
         """What matches every counter, for SCAN."""
 
@@ -125,31 +137,39 @@ class Speech:
     ) -> bytes:
         """Take `charges` for `lease` = (id, owner)."""
         reservation_id, owner = lease
-        keys = [self.counter(charge.limit, charge.scope_key) for charge in charges]
-        words: list[str | int] = [*moment.words, reservation_id, owner, lease_us, self._lease]
+        keys = [*self._indexes]
+        numbers, units = [*moment.numbers, lease_us], list[str]()
         for charge in charges:
             limit = charge.limit
-            words += (limit.unit, limit.cap, limit.window_us, charge.amount)
-        indexes = (self._clock, self._leases, self._counters, self._lease + reservation_id)
-        return self._call("reserve", (*indexes, *keys), words)
+            keys.append(self.counter(limit, charge.scope_key))
+            units.append(limit.unit)
+            numbers += (limit.cap, limit.window_us, charge.amount)
+        return self._call("reserve", keys, (packed(numbers), reservation_id, owner, *units))
 
-    def finish(self, reservation_id: str, owner: str, how: How, need: Need | None = None) -> bytes:
-        """End the lease of this id."""
-        words: list[str | int] = [reservation_id, owner, how]
+    def finish(
+        self,
+        lease: tuple[str, str],
+        how: How,
+        need: Need | None = None,
+        moment: Moment = NO_MOMENT,
+    ) -> bytes:
+        """End the lease of (id, owner)."""
+        words: list[str | bytes | int] = [packed(moment.numbers), *lease, how]
         if need is not None:
-            for unit in get_args(Unit):
+            for unit in UNITS:
                 words += (unit, measure(unit, need))
-        return self._call("finish", (self._lease + reservation_id, self._leases), words)
+        return self._call("finish", self._indexes, words)
 
     def usage(self, limit: Limit, scope_key: str, moment: Moment) -> bytes:
         """What a counter holds."""
-        keys = (self._clock, self.counter(limit, scope_key))
-        return self._call("usage", keys, (*moment.words, limit.unit, limit.window_us))
+        keys = (self._leases, self.counter(limit, scope_key))
+        numbers = packed((*moment.numbers, limit.window_us))
+        return self._call("usage", keys, (numbers, limit.unit))
 
     def greet(self, member: str, lasts_us: int, moment: Moment) -> bytes:
         """Be one of those who share the store for so long; 0: leave."""
-        keys = (self._clock, f"{self._prefix}:members")
-        return self._call("greet", keys, (*moment.words, member, lasts_us))
+        keys = (*self._indexes, f"{self._prefix}:members")
+        return self._call("greet", keys, (packed((*moment.numbers, lasts_us)), member))
 
     def counter(self, limit: Limit, scope_key: str) -> str:
         """The key of a counter. The hash tag is the tenant, or "global"."""
@@ -160,46 +180,44 @@ class Speech:
         """What books.counter_key says for the counter that has this key."""
         return key.removeprefix(f"{self._prefix}:{{").partition("}:")[2]
 
-    def _call(self, script: Script, keys: Sequence[str], words: Sequence[str | int]) -> bytes:
+    def _call(
+        self, script: Script, keys: Sequence[str], words: Sequence[str | bytes | int]
+    ) -> bytes:
         return command("EVALSHA", self._digests[script], len(keys), *keys, *words)
 
 
 def answer(reply: object) -> Answer:
-    """The words of one of the scripts that know the time; raises UnknownAnswer."""
-    if not isinstance(reply, bytes):
+    """What one of the scripts that know the time said; raises UnknownAnswer."""
+    if not isinstance(reply, bytes) or len(reply) % 8 != 1 or len(reply) < 17:
         raise UnknownAnswer
-    try:
-        now_us, moved_us, *words = reply.split()
-        return Answer(int(now_us), int(moved_us), tuple(words))
-    except ValueError as error:
-        raise UnknownAnswer from error
+    now_us, moved_us, *numbers = unpack_from(f"<{len(reply) // 8}q", reply, 1)
+    return Answer(now_us, moved_us, reply[:1], tuple(numbers))
 
 
 def verdict(
     said: Answer, reservation_id: str, charges: Sequence[Charge]
 ) -> Granted | Refused | NeverFits:
     """What `reserve` decided; raises ValueError as books.reserve does, GaveUp, UnknownAnswer."""
-    match said.words:
-        case [b"G", *numbers]:
+    match said.letter, said.numbers:
+        case b"G", numbers if len(numbers) == 2 * len(charges):
             return Granted(reservation_id, _standings(said.now_us, charges, numbers))
-        case [b"R", index, wait_us, *numbers]:
-            charge, standings = charges[int(index)], _standings(said.now_us, charges, numbers)
+        case b"R", (place, wait_us, *numbers) if len(numbers) == 2 * len(charges):
+            charge, standings = charges[place], _standings(said.now_us, charges, numbers)
             return Refused(
                 charge.limit,
-                standings[int(index)].used,
+                standings[place].used,
                 charge.amount,
-                int(wait_us) / 1_000_000,
+                wait_us / 1_000_000,
                 exact=charge.limit.unit != "concurrent",
                 standings=standings,
             )
-        case [b"N", index]:
-            charge = charges[int(index)]
-            return NeverFits(charge.limit, charge.amount)
-        case [b"H"]:
+        case b"N", (place,):
+            return NeverFits(charges[place].limit, charges[place].amount)
+        case b"H", ():
             return Granted(reservation_id)
-        case [b"U"]:
+        case b"U", ():
             raise ValueError("this reservation id was used before")
-        case [b"T"]:
+        case b"T", ():
             raise GaveUp
         case _:
             raise UnknownAnswer
@@ -207,10 +225,9 @@ def verdict(
 
 def usage_of(said: Answer, limit: Limit) -> Usage:
     """What `usage` found; raises UnknownAnswer."""
-    try:
-        total, reserved, overrun, oldest_us = map(int, said.words)
-    except ValueError as error:
-        raise UnknownAnswer from error
+    if said.letter != b"U" or len(said.numbers) != 4:
+        raise UnknownAnswer
+    total, reserved, overrun, oldest_us = said.numbers
     free = max(0, limit.cap - total)
     if limit.unit == "concurrent":
         return Usage(0, total, free, None)
@@ -218,10 +235,17 @@ def usage_of(said: Answer, limit: Limit) -> Usage:
     return Usage(total - reserved, reserved, free, next_free_s, overrun)
 
 
+def sharers_of(said: Answer) -> int:
+    """What `greet` counted; raises UnknownAnswer."""
+    if said.letter != b"M" or len(said.numbers) != 1:
+        raise UnknownAnswer
+    return max(1, said.numbers[0])
+
+
 def _standings(
-    now_us: int, charges: Sequence[Charge], numbers: Sequence[bytes]
+    now_us: int, charges: Sequence[Charge], numbers: Sequence[int]
 ) -> tuple[Standing, ...]:
-    pairs = zip(map(int, numbers[::2]), map(int, numbers[1::2]), strict=True)
+    pairs = zip(numbers[::2], numbers[1::2], strict=True)
     return tuple(
         _standing(charge.limit, used, newest_us, now_us)
         for charge, (used, newest_us) in zip(charges, pairs, strict=True)
@@ -242,8 +266,10 @@ def _source(script: Script) -> str:
 
 
 __all__ = [
+    "NO_MOMENT",
     "SCRIPTS",
     "SLACK_S",
+    "UNITS",
     "Answer",
     "GaveUp",
     "How",
@@ -253,6 +279,8 @@ __all__ = [
     "UnknownAnswer",
     "answer",
     "command",
+    "packed",
+    "sharers_of",
     "usage_of",
     "verdict",
 ]

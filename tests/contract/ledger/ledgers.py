@@ -5,6 +5,7 @@ import sqlite3
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
+from struct import unpack
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -103,8 +104,19 @@ def dump(kind: str, folder: Path) -> Sequence[object]:
             return list(db.iterdump())
     if kind == "redis":
         with keys_of(folder) as (client, keys):
-            return [(key, client.dump(key)) for key in keys]
+            return [(key, _content(client, key)) for key in keys]
     return ()
+
+
+def _content(client: "redis.Redis", key: bytes) -> object:
+    """All of it; not DUMP, which shows in what order a hash lies in memory."""
+    match client.type(key):
+        case b"hash":
+            return client.hgetall(key)
+        case b"zset":
+            return client.zrange(key, 0, -1, withscores=True)
+        case _:
+            return client.dump(key)
 
 
 def rows(kind: str, folder: Path) -> tuple[int, int, int]:
@@ -117,10 +129,16 @@ def rows(kind: str, folder: Path) -> tuple[int, int, int]:
             )
         return counters, buckets, reservations
     with keys_of(folder) as (client, keys):
-        counters = [key for key in keys if client.type(key) == b"hash"]
-        # Beside its buckets a counter has four fields.
-        buckets = sum(client.hlen(key) - 4 for key in counters)
-        return len(counters), buckets, sum(b":lease:" in key for key in keys)
+        counters = [key for key in keys if b":{" in key and client.type(key) == b"hash"]
+        # Beside its buckets a counter has a head.
+        buckets = sum(client.hlen(key) - 1 for key in counters)
+        leases = [key for key in keys if key.endswith(b":leases")]
+        return len(counters), buckets, sum(len(_leases(client, key)) for key in leases)
+
+
+def _leases(client: "redis.Redis", key: bytes) -> dict[bytes, bytes]:
+    """By their ids; the clock lies among them."""
+    return {name: value for name, value in client.hgetall(key).items() if name}
 
 
 @contextmanager
@@ -138,26 +156,26 @@ def check_keys(folder: Path) -> None:
         for key in keys:
             assert client.pttl(key) > 0, key
             kind = client.type(key)
-            if b":lease:" in key:
-                value = client.get(key)
-                owner, is_open, _, _, lines = msgspec.msgpack.decode(value)
-                assert owner
-                for unit, counter, end_us, amount in lines if is_open else ():
-                    if unit == "concurrent":
-                        slots += 1
-                    elif client.hexists(counter, str(end_us)):
-                        leased += amount
+            if key.endswith(b":leases"):
+                for value in _leases(client, key).values():
+                    owner, is_open, _, _, lines = msgspec.msgpack.decode(value)
+                    assert owner
+                    for unit, counter, end_us, amount in lines if is_open else ():
+                        if unit == "concurrent":
+                            slots += 1
+                        elif client.hexists(counter, str(end_us)):
+                            leased += amount
             elif kind == b"hash":
                 fields = client.hgetall(key)
-                held = {int(end): value for end, value in fields.items() if end.isdigit()}
-                ends = sorted(held)
-                assert (int(fields[b"o"]), int(fields[b"n"])) == (ends[0], ends[-1])
-                numbers = [tuple(map(int, held[end].split())) for end in ends]
+                head = unpack("<4q", fields.pop(b"h"))
+                ends = sorted(map(int, fields))
+                numbers = [unpack("<4q", fields[b"%d" % end]) for end in ends]
+                assert head[1:3] == (ends[0], ends[-1])
                 assert [one[3] for one in numbers] == [*ends[1:], 0]
-                total += int(fields[b"t"])
+                total += head[0]
                 buckets += sum(one[0] for one in numbers)
                 reserved += sum(one[1] for one in numbers)
-                assert client.zscore(f"{prefix(folder)}:counters", key) == int(fields[b"u"])
+                assert client.zscore(f"{prefix(folder)}:counters", key) == head[3]
             elif kind == b"zset" and b"}:concurrent/" in key:
                 taken += client.zcard(key)
     assert (total, reserved, taken) == (buckets, leased, slots)

@@ -3,15 +3,18 @@
 -- Lives here: store time, the buckets of a counter, the end of one line of a lease. Loaded in
 -- front of each script, behind the numbers that redis_script.py takes from window.py and
 -- books.py. Whole microseconds everywhere: a double is exact up to 2^53, so until the year 2255.
+-- What is kept together is one value of packed 64-bit numbers, which costs a third of text.
 --
--- A counter is one hash: t total, o end of the oldest bucket, n of the newest, u when it may be
--- forgotten, and each bucket under its end as "amount reserved overrun next": `next` is the end
--- of the following bucket, 0 behind the last.
+-- A counter is one hash. Its field `h` (head): total, end of the oldest bucket, of the newest,
+-- when it may be forgotten. Each bucket stands under its end: amount, reserved, overrun, and the
+-- end of the following bucket, 0 behind the last.
 
-local call = redis.call
+local call, pack, unpacked = redis.call, struct.pack, struct.unpack
+
+local FOUR = '<i8i8i8i8'
 
 local function text(number)
-  return string.format('%.0f', number)
+  return string.format('%d', number)
 end
 
 local function patience_ms(microseconds)
@@ -22,49 +25,56 @@ end
 -- Store time: that of the server, moved so that it never goes back (a clock set back would lock
 -- everybody out for as long) and never runs ahead of what the asking process has seen pass
 -- (a clock set ahead would hand everybody a fresh quota). `bound` is the newest time that is
--- plausible to the asking process, '' when it has not seen the store yet.
-local function store_time(clock, given, bound)
-  local now
-  if given == '' then
-    local time = call('TIME')
-    now = time[1] * 1000000 + time[2]
-  else
-    now = tonumber(given)
-  end
-  local seen, moved = 0, 0
-  local kept = call('GET', clock)
+-- plausible to the asking process. `given` and `bound` are NONE when there is none.
+--
+-- `kept` is the clock as it is stored: the newest time in the books, how far time was moved,
+-- before when no lease is due and no counter idle, and until when leases and indexes live.
+local function time_of(kept, given, bound)
+  local time = { now = 0, moved = 0, step = 0, due = 0, idle = 0, lives = 0 }
+  local seen = 0
   if kept then
-    local a, b = string.match(kept, '^(%d+) (-?%d+)$')
-    seen, moved = tonumber(a), tonumber(b)
+    seen, time.moved, time.due, time.idle, time.lives = unpacked('<i8i8i8i8i8', kept)
   end
-  local was_moved = moved
-  now = now + moved
-  if bound ~= '' then
-    local excess = now - tonumber(bound)
-    if excess > TOLERANCE_US then
-      moved = moved - excess
-      now = now - excess
-    end
+  local now = given
+  if given == NONE then
+    local words = call('TIME')
+    now = words[1] * 1000000 + words[2]
+  end
+  now = now + time.moved
+  if bound ~= NONE and now - bound > TOLERANCE_US then
+    time.step = bound - now
+    now = bound
   end
   if now < seen then
-    moved = moved + seen - now
+    time.step = time.step + seen - now
     now = seen
   end
-  return now, moved, moved - was_moved
+  time.moved = time.moved + time.step
+  time.now = now
+  return time
 end
 
-local function keep_time(clock, now, moved)
-  call('SET', clock, text(now) .. ' ' .. text(moved), 'PX', CLOCK_MS)
+local function as_kept(time)
+  return pack('<i8i8i8i8i8', time.now, time.moved, time.due, time.idle, time.lives)
 end
 
-local function parsed(bucket)
-  local amount, reserved, overrun, following =
-    string.match(bucket, '^(%-?%d+) (%-?%d+) (%-?%d+) (%d+)$')
-  return tonumber(amount), tonumber(reserved), tonumber(overrun), tonumber(following)
-end
+-- Leases are one hash by their ids, with the clock beside them, so that both are one command.
+local CLOCK = ''
 
-local function packed(amount, reserved, overrun, following)
-  return text(amount) .. ' ' .. text(reserved) .. ' ' .. text(overrun) .. ' ' .. text(following)
+-- Leases and indexes must not go before what is in them.
+local function outlive(time, lasts, leases, due_index, counters)
+  if time.now + lasts <= time.lives then
+    return
+  end
+  -- Set far ahead, so that it is rarely set.
+  time.lives = time.now + 2 * lasts
+  call('HSET', leases, CLOCK, as_kept(time))
+  call('PEXPIRE', leases, patience_ms(2 * lasts))
+  for _, index in ipairs({ due_index, counters }) do
+    -- A member that is never due: an index that falls empty would lose its time limit.
+    call('ZADD', index, text(NEVER), '')
+    call('PEXPIRE', index, patience_ms(2 * lasts))
+  end
 end
 
 -- A way to read buckets one after the other: a few one by one, then all at once, because most
@@ -74,31 +84,32 @@ local function reader(key)
   return function(bucket_end)
     local field = text(bucket_end)
     if all then
-      return parsed(all[field])
+      return unpacked(FOUR, all[field])
     end
     reads = reads + 1
     if reads <= 6 then
-      return parsed(call('HGET', key, field))
+      return unpacked(FOUR, call('HGET', key, field))
     end
     all = {}
     local flat = call('HGETALL', key)
     for i = 1, #flat, 2 do
       all[flat[i]] = flat[i + 1]
     end
-    return parsed(all[field])
+    return unpacked(FOUR, all[field])
   end
 end
 
 -- Changes a bucket by these differences, if it still exists.
 local function correct(key, bucket_end, amount, reserved, overrun)
   local field = text(bucket_end)
-  local found = call('HMGET', key, 't', field)
+  local found = call('HMGET', key, 'h', field)
   if not found[2] then
     return
   end
-  local a, r, o, following = parsed(found[2])
-  call('HSET', key, 't', text(tonumber(found[1]) + amount),
-    field, packed(a + amount, r + reserved, o + overrun, following))
+  local total, oldest, newest, until_us = unpacked(FOUR, found[1])
+  local a, r, o, following = unpacked(FOUR, found[2])
+  call('HSET', key, 'h', pack(FOUR, total + amount, oldest, newest, until_us),
+    field, pack(FOUR, a + amount, r + reserved, o + overrun, following))
 end
 
 -- A lease: {owner, is open, due, counts until, {{unit, counter, bucket end, amount}, ...}}.

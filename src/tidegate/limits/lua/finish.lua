@@ -1,34 +1,42 @@
 -- How does a lease end, settled or released?
 --
--- KEYS: this lease, leases by due time. ARGV: id, owner, how, then what was used of each unit.
+-- KEYS: leases, their ids by due time, counters by the time they may be forgotten. ARGV: numbers
+-- (time, bound), id, owner, how, then what was used of each unit.
 -- how: "settle" replaces the estimate by what was used, "stand" leaves it, "release" gives all
 -- back, "undo" does that too and, when the reservation has not come yet, keeps it from coming.
 -- Answers 1 if this call changed the books.
 
-local kept = call('GET', KEYS[1])
+local leases, due_index = KEYS[1], KEYS[2]
+local id, how = ARGV[2], ARGV[4]
+local kept = call('HGET', leases, id)
+if not kept and how == 'undo' then
+  local given, bound = unpacked('<i8i8', ARGV[1])
+  local time = time_of(call('HGET', leases, CLOCK), given, bound)
+  call('ZADD', due_index, text(time.now + TOMBSTONE_US), id)
+  outlive(time, TOMBSTONE_US, leases, due_index, KEYS[3])
+  time.due = math.min(time.due, time.now + TOMBSTONE_US)
+  call('HSET', leases, CLOCK, as_kept(time), id, TOMBSTONE)
+end
 if not kept or kept == TOMBSTONE then
-  if not kept and ARGV[3] == 'undo' then
-    call('SET', KEYS[1], TOMBSTONE, 'PX', TOMBSTONE_MS)
-  end
   return 0
 end
 local lease = cmsgpack.unpack(kept)
-if lease[1] ~= ARGV[2] then
+if lease[1] ~= ARGV[3] then
   return 0
 end
 local used = {}
-for i = 4, #ARGV, 2 do
+for i = 5, #ARGV, 2 do
   used[ARGV[i]] = tonumber(ARGV[i + 1])
 end
 for _, line in ipairs(lease[5]) do
   local actual = 0
-  if ARGV[3] == 'stand' then
+  if how == 'stand' then
     actual = line[4]
-  elseif ARGV[3] == 'settle' then
+  elseif how == 'settle' then
     actual = used[line[1]]
   end
-  end_line(ARGV[1], lease, line, actual)
+  end_line(id, lease, line, actual)
 end
-call('DEL', KEYS[1])
-call('ZREM', KEYS[2], ARGV[1])
+call('HDEL', leases, id)
+call('ZREM', due_index, id)
 return 1

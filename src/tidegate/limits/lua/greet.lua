@@ -1,16 +1,18 @@
 -- How many processes share this store? The asking one is among them for a while, or leaves.
 --
--- KEYS: clock, members. ARGV: time or '', bound or '', member, how long it counts (0: it leaves).
--- Answers "now moved count".
+-- KEYS: leases, their ids by due time, counters by the time they may be forgotten, members.
+-- ARGV: numbers (time, bound, how long it counts; 0: it leaves), member.
+-- Answers "M" and numbers: now, how far this moved it, count.
 
-local now, moved, step = store_time(KEYS[1], ARGV[1], ARGV[2])
-local lasts = tonumber(ARGV[4])
+local given, bound, lasts = unpacked('<i8i8i8', ARGV[1])
+local time = time_of(call('HGET', KEYS[1], CLOCK), given, bound)
 if lasts > 0 then
-  call('ZADD', KEYS[2], text(now + lasts), ARGV[3])
-  call('PEXPIRE', KEYS[2], patience_ms(lasts))
+  call('ZADD', KEYS[4], text(time.now + lasts), ARGV[2])
+  call('PEXPIRE', KEYS[4], patience_ms(lasts))
 else
-  call('ZREM', KEYS[2], ARGV[3])
+  call('ZREM', KEYS[4], ARGV[2])
 end
-call('ZREMRANGEBYSCORE', KEYS[2], '-inf', text(now))
-keep_time(KEYS[1], now, moved)
-return text(now) .. ' ' .. text(step) .. ' ' .. call('ZCARD', KEYS[2])
+call('ZREMRANGEBYSCORE', KEYS[4], '-inf', text(time.now))
+outlive(time, lasts, KEYS[1], KEYS[2], KEYS[3])
+call('HSET', KEYS[1], CLOCK, as_kept(time))
+return 'M' .. pack('<i8i8i8', time.now, time.step, call('ZCARD', KEYS[4]))

@@ -1,67 +1,97 @@
 -- Do these charges fit, all of them? Then they are taken; a refusal writes nothing.
 --
--- KEYS: clock, leases by due time, counters by the time they may be forgotten, this lease, then
--- one counter for each charge. ARGV: time or '', bound or '', id, owner, lease, prefix of lease
--- keys, then unit, cap, window and amount of each charge.
--- Answers "now moved WORD ...": H held already, U used before, T given up before it came,
--- N index (never fits), R index retry (refused), G (granted). R and G end with two numbers for each
--- charge: what is used, and the end of the newest bucket (G: of the bucket it was put in), 0 for none.
+-- KEYS: leases, their ids by due time, counters by the time they may be forgotten, then one
+-- counter for each charge. ARGV: numbers (time, bound, lease, then cap, window and amount of each
+-- charge), id, owner, then the unit of each charge.
+-- Answers a letter and numbers, first now and how far this moved it: H held already, U used
+-- before, T given up before it came, N place (never fits), R place wait (refused), G (granted).
+-- R and G end with two numbers for each charge: what is used, and the end of the newest bucket
+-- (G: of the bucket it was put in), 0 for none.
 
-local clock, leases, counters, lease_key = KEYS[1], KEYS[2], KEYS[3], KEYS[4]
-local id, owner, lease_us, lease_prefix = ARGV[3], ARGV[4], tonumber(ARGV[5]), ARGV[6]
-local now, moved, step = store_time(clock, ARGV[1], ARGV[2])
-local head = text(now) .. ' ' .. text(step) .. ' '
-if step ~= 0 then
-  -- Also when this is refused: else time would stand still until something is granted.
-  keep_time(clock, now, moved)
+local leases, due_index, counters = KEYS[1], KEYS[2], KEYS[3]
+local id, owner = ARGV[2], ARGV[3]
+local given, bound, lease_us, at = unpacked('<i8i8i8', ARGV[1])
+local known = call('HMGET', leases, CLOCK, id)
+local time = time_of(known[1], given, bound)
+local now = time.now
+
+local function answer(letter, ...)
+  return letter .. pack('<i8i8' .. string.rep('i8', select('#', ...)), now, time.step, ...)
 end
 
-local held = call('GET', lease_key)
-if held then
-  if held == TOMBSTONE then
-    return head .. 'T'
+if time.step ~= 0 then
+  -- Also when this is refused: else time would stand still until something is granted.
+  call('HSET', leases, CLOCK, as_kept(time))
+end
+if known[2] then
+  if known[2] == TOMBSTONE then
+    return answer('T')
   end
-  local lease = cmsgpack.unpack(held)
-  return head .. ((lease[1] == owner and lease[2]) and 'H' or 'U')
+  local lease = cmsgpack.unpack(known[2])
+  return answer((lease[1] == owner and lease[2]) and 'H' or 'U')
+end
+
+-- When the first member of an index is due.
+local function first_of(index)
+  return tonumber(call('ZRANGE', index, 0, 0, 'WITHSCORES')[2] or NEVER)
 end
 
 -- Leases that are over, the earliest first: their slots are free, their estimates stay charged.
-local due = call('ZRANGEBYSCORE', leases, '-inf', text(now), 'LIMIT', 0, EXPIRE_AT_MOST)
-for _, other in ipairs(due) do
-  local key = lease_prefix .. other
-  local kept = call('GET', key)
-  local is_kept = false
-  if kept and kept ~= TOMBSTONE then
-    local lease = cmsgpack.unpack(kept)
-    if lease[2] then
-      for _, line in ipairs(lease[5]) do
-        end_line(other, lease, line, line[4])
-      end
-      if lease[4] > now then
-        is_kept = true
-        lease[2], lease[3] = false, lease[4]
-        call('SET', key, cmsgpack.pack(lease), 'PX', patience_ms(lease[4] - now))
-        call('ZADD', leases, text(lease[4]), other)
+local function expire()
+  local due = call('ZRANGEBYSCORE', due_index, '-inf', text(now), 'LIMIT', 0, EXPIRE_AT_MOST)
+  for _, other in ipairs(due) do
+    local kept = call('HGET', leases, other)
+    local is_kept = false
+    if kept and kept ~= TOMBSTONE then
+      local lease = cmsgpack.unpack(kept)
+      if lease[2] then
+        for _, line in ipairs(lease[5]) do
+          end_line(other, lease, line, line[4])
+        end
+        if lease[4] > now then
+          is_kept = true
+          lease[2], lease[3] = false, lease[4]
+          call('HSET', leases, other, cmsgpack.pack(lease))
+          call('ZADD', due_index, text(lease[4]), other)
+        end
       end
     end
+    if not is_kept then
+      call('HDEL', leases, other)
+      call('ZREM', due_index, other)
+    end
   end
-  if not is_kept then
-    call('DEL', key)
-    call('ZREM', leases, other)
+  time.due = first_of(due_index)
+  if #due > 0 then
+    call('HSET', leases, CLOCK, as_kept(time))
   end
 end
-if #due > 0 then
-  keep_time(clock, now, moved)
+
+if now >= time.due then
+  expire()
+end
+
+-- What left the window is still in the hash: find what counts.
+local function pass_gone(ask)
+  ask.gone, ask.read = {}, reader(ask.key)
+  while ask.first <= ask.horizon do
+    local amount, _, _, following = ask.read(ask.first)
+    ask.used = ask.used - amount
+    ask.gone[#ask.gone + 1] = text(ask.first)
+    ask.first = following
+  end
 end
 
 -- What each charge finds.
 local asks = {}
-for i = 5, #KEYS do
-  local at = 7 + (i - 5) * 4
+for i = 1, #KEYS - 3 do
+  local cap, window, amount
+  cap, window, amount, at = unpacked('<i8i8i8', ARGV[1], at)
+  -- All fields at once: a table that grows is made anew several times.
   local ask = {
-    key = KEYS[i], unit = ARGV[at], cap = tonumber(ARGV[at + 1]),
-    window = tonumber(ARGV[at + 2]), amount = tonumber(ARGV[at + 3]),
-    used = 0, newest = 0,
+    key = KEYS[3 + i], unit = ARGV[3 + i], cap = cap, window = window, amount = amount,
+    used = 0, newest = 0, first = 0, horizon = 0, bucket_end = 0, field = false,
+    bucket = false, until_us = 0, gone = false, read = false,
   }
   if ask.unit == CONCURRENT then
     ask.used = call('ZCARD', ask.key)
@@ -74,43 +104,40 @@ for i = 5, #KEYS do
     local width = math.ceil(ask.window / BUCKETS)
     ask.horizon = now - ask.window
     ask.bucket_end = now - now % width + width
-    ask.found = call('HMGET', ask.key, 't', 'o', 'n', 'u', text(ask.bucket_end))
-    ask.first = 0
-    if ask.found[1] and tonumber(ask.found[3]) > ask.horizon then
-      ask.used, ask.newest = tonumber(ask.found[1]), tonumber(ask.found[3])
-      ask.first = tonumber(ask.found[2])
-      if ask.first <= ask.horizon then
-        -- Left the window, still in the hash.
-        ask.gone, ask.read = {}, reader(ask.key)
-        while ask.first <= ask.horizon do
-          local amount, _, _, following = ask.read(ask.first)
-          ask.used = ask.used - amount
-          ask.gone[#ask.gone + 1] = text(ask.first)
-          ask.first = following
+    ask.field = text(ask.bucket_end)
+    local found = call('HMGET', ask.key, 'h', ask.field)
+    if found[1] then
+      local total, oldest, newest, until_us = unpacked(FOUR, found[1])
+      ask.until_us = until_us
+      if newest > ask.horizon then
+        ask.used, ask.newest, ask.first, ask.bucket = total, newest, oldest, found[2]
+        if oldest <= ask.horizon then
+          pass_gone(ask)
         end
       end
     end
   end
-  asks[#asks + 1] = ask
+  asks[i] = ask
 end
 
-local function standings(verdict)
-  local words = { head .. verdict }
+local function standings(letter, ...)
+  local numbers = { ... }
   for _, ask in ipairs(asks) do
-    words[#words + 1] = text(ask.used) .. ' ' .. text(ask.newest)
+    numbers[#numbers + 1] = ask.used
+    numbers[#numbers + 1] = ask.newest
   end
-  return table.concat(words, ' ')
+  return answer(letter, unpack(numbers))
 end
 
-for index, ask in ipairs(asks) do
+for place, ask in ipairs(asks) do
   if ask.amount > ask.cap then
-    return head .. 'N ' .. (index - 1)
+    return answer('N', place - 1)
   end
 end
 
 -- The limit that takes longest is named, the first of several: obeying it is enough for all.
 local worst, longest = nil, 0
-for index, ask in ipairs(asks) do
+for place, ask in ipairs(asks) do
   local missing = ask.used + ask.amount - ask.cap
   if missing > 0 then
     local wait = CONCURRENT_RETRY_US
@@ -129,105 +156,92 @@ for index, ask in ipairs(asks) do
       wait = math.max(1, free_at - now)
     end
     if wait > longest then
-      worst, longest = index, wait
+      worst, longest = place, wait
     end
   end
 end
 if worst then
-  return standings('R ' .. (worst - 1) .. ' ' .. text(longest))
+  return standings('R', worst - 1, longest)
 end
 
--- A bucket that is not the newest: after a limit's window was made shorter or longer.
+-- Where a new bucket belongs: at the end, but for a window that was made shorter or longer.
+-- Returns the end of the bucket behind it; adds to `fields` the one before it, which leads to it.
 local function insert(ask, fields)
-  local before, at = 0, ask.first
-  while at > 0 and at < ask.bucket_end do
-    local _, _, _, following = parsed(call('HGET', ask.key, text(at)))
-    before, at = at, following
+  local before, following = 0, ask.first
+  if ask.newest < ask.bucket_end then
+    before, following = ask.newest, 0
+  else
+    while following > 0 and following < ask.bucket_end do
+      local _, _, _, behind = unpacked(FOUR, call('HGET', ask.key, text(following)))
+      before, following = following, behind
+    end
   end
   if before > 0 then
-    local a, r, o = parsed(call('HGET', ask.key, text(before)))
-    fields[#fields + 1] = text(before)
-    fields[#fields + 1] = packed(a, r, o, ask.bucket_end)
+    local field = text(before)
+    local a, r, o = unpacked(FOUR, call('HGET', ask.key, field))
+    fields[1], fields[2] = field, pack(FOUR, a, r, o, ask.bucket_end)
   else
     ask.first = ask.bucket_end
   end
-  ask.newest = math.max(ask.newest, ask.bucket_end)
-  return at
+  return following
 end
 
 local function add(ask)
-  local until_us = ask.bucket_end + ask.window
   if ask.first == 0 then
     -- Nothing in the hash counts: begin anew.
     call('DEL', ask.key)
-    ask.found[5] = false
+    ask.bucket = false
   elseif ask.gone then
     call('HDEL', ask.key, unpack(ask.gone))
   end
-  local fields, is_new = {}, not ask.found[5]
-  if is_new then
-    local following = 0
-    if ask.first == 0 then
-      ask.first, ask.newest = ask.bucket_end, ask.bucket_end
-    else
-      following = insert(ask, fields)
-    end
-    if ask.found[4] and tonumber(ask.found[4]) > until_us then
-      until_us = tonumber(ask.found[4])
-    end
-    fields[#fields + 1] = text(ask.bucket_end)
-    fields[#fields + 1] = packed(ask.amount, ask.amount, 0, following)
-  else
-    local a, r, o, following = parsed(ask.found[5])
-    fields[#fields + 1] = text(ask.bucket_end)
-    fields[#fields + 1] = packed(a + ask.amount, r + ask.amount, o, following)
-  end
   ask.used = ask.used + ask.amount
-  if is_new then
-    call('HSET', ask.key, 't', text(ask.used), 'o', text(ask.first), 'n', text(ask.newest),
-      'u', text(until_us), unpack(fields))
-    call('PEXPIRE', ask.key, patience_ms(until_us - now))
-    call('ZADD', counters, text(until_us), ask.key)
-  elseif ask.gone then
-    call('HSET', ask.key, 't', text(ask.used), 'o', text(ask.first), unpack(fields))
-  else
-    call('HSET', ask.key, 't', text(ask.used), unpack(fields))
+  if ask.bucket then
+    local a, r, o, following = unpacked(FOUR, ask.bucket)
+    call('HSET', ask.key, 'h', pack(FOUR, ask.used, ask.first, ask.newest, ask.until_us),
+      ask.field, pack(FOUR, a + ask.amount, r + ask.amount, o, following))
+    return
   end
-end
-
-local function outlives(key, wanted_ms)
-  -- Set far ahead, so that it is rarely set.
-  if call('PTTL', key) < tonumber(wanted_ms) then
-    call('PEXPIRE', key, text(tonumber(wanted_ms) + SLACK_MS))
-  end
+  local fields = {}
+  local following = insert(ask, fields)
+  local until_us = math.max(ask.until_us, ask.bucket_end + ask.window)
+  call('HSET', ask.key,
+    'h', pack(FOUR, ask.used, ask.first, math.max(ask.newest, ask.bucket_end), until_us),
+    ask.field, pack(FOUR, ask.amount, ask.amount, 0, following), unpack(fields))
+  call('PEXPIRE', ask.key, patience_ms(until_us - now))
+  call('ZADD', counters, text(until_us), ask.key)
+  time.idle = math.min(time.idle, until_us)
 end
 
 local lines, counts_until = {}, 0
-for _, ask in ipairs(asks) do
+for place, ask in ipairs(asks) do
   if ask.unit == CONCURRENT then
     call('ZADD', ask.key, text(now + lease_us), id)
-    outlives(ask.key, patience_ms(lease_us))
+    if call('PTTL', ask.key) < lease_us / 1000 + SLACK_MS then
+      -- Set far ahead, so that it is rarely set.
+      call('PEXPIRE', ask.key, patience_ms(2 * lease_us))
+    end
     ask.used = ask.used + 1
-    lines[#lines + 1] = { ask.unit, ask.key, 0, ask.amount }
+    lines[place] = { ask.unit, ask.key, 0, ask.amount }
   else
     add(ask)
-    lines[#lines + 1] = { ask.unit, ask.key, ask.bucket_end, ask.amount }
-    counts_until = math.max(counts_until, ask.bucket_end + ask.window)
     ask.newest = ask.bucket_end
+    lines[place] = { ask.unit, ask.key, ask.bucket_end, ask.amount }
+    counts_until = math.max(counts_until, ask.bucket_end + ask.window)
   end
 end
-local lasts = patience_ms(math.max(lease_us, counts_until - now))
-call('SET', lease_key, cmsgpack.pack({ owner, true, now + lease_us, counts_until, lines }),
-  'PX', lasts)
-call('ZADD', leases, text(now + lease_us), id)
-outlives(leases, lasts)
-
--- Counters in which nothing counts any more.
-local idle = call('ZRANGEBYSCORE', counters, '-inf', text(now), 'LIMIT', 0, FORGET_AT_MOST)
-for _, key in ipairs(idle) do
-  call('DEL', key)
-  call('ZREM', counters, key)
+local due = now + lease_us
+call('ZADD', due_index, text(due), id)
+time.due = math.min(time.due, due)
+if now >= time.idle then
+  -- Counters in which nothing counts any more.
+  local idle = call('ZRANGEBYSCORE', counters, '-inf', text(now), 'LIMIT', 0, FORGET_AT_MOST)
+  for _, key in ipairs(idle) do
+    call('DEL', key)
+    call('ZREM', counters, key)
+  end
+  time.idle = first_of(counters)
 end
-outlives(counters, lasts)
-keep_time(clock, now, moved)
+outlive(time, math.max(lease_us, counts_until - now), leases, due_index, counters)
+call('HSET', leases, CLOCK, as_kept(time),
+  id, cmsgpack.pack({ owner, true, due, counts_until, lines }))
 return standings('G')
