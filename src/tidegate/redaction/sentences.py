@@ -37,7 +37,9 @@ _NO_TITLE = "".join(rf"(?<!\b{title})" for title in (*_TITLES, "[A-Z]"))
 _END = re.compile(
     rf"\n|(?:{_NO_TITLE}\.|[!?\u2026])[\"'\)\]}}\u00bb\u201d\u2019*_]{{0,3}}\s|[\u3002\uff01\uff1f]"
 )
-_WORDS = re.compile(rf"\s*(?:\S+\s+){{{MAX_WORDS - 1}}}\S+\s")
+_WORDS = re.compile(rf"\s*+(?:\S++\s++){{{MAX_WORDS - 1}}}\S++\s")
+_END_MAX = 5
+_WORDS_MIN = 2 * MAX_WORDS
 _LAST_SPACE = re.compile(r"(?s:.*)\s")
 
 
@@ -56,13 +58,16 @@ class Sentences:
 
     def feed(self, text: str) -> list[str]:
         """The sentences that are complete; joined, they are what was fed."""
+        # What was held holds no end, so none begins far before what is new.
+        seen = max(0, len(self._held) - _END_MAX)
         held = self._held + text
         found: list[str] = []
         place = 0
         # A slice, not a position: a look behind must not see what stood before the sentence.
-        while size := _end(held[place : place + MAX_CHARS]):
+        while size := _end(held[place : place + MAX_CHARS], seen):
             found.append(held[place : place + size])
             place += size
+            seen = 0
         self._held = held[place:]
         return found
 
@@ -72,9 +77,13 @@ class Sentences:
         return [held] if held else []
 
 
-def _end(text: str) -> int:
-    """The length of the sentence that begins `text`; 0 if its end is not there yet."""
-    ends = [found.end() for found in (_END.search(text), _WORDS.match(text)) if found]
+def _end(text: str, seen: int) -> int:
+    """The length of the sentence that begins `text`; 0 if its end is not there yet.
+
+    No mark that ends it stands before `seen`.
+    """
+    words = _WORDS.match(text) if len(text) >= _WORDS_MIN else None
+    ends = [found.end() for found in (_END.search(text, seen), words) if found]
     if ends:
         return min(ends)
     if len(text) < MAX_CHARS:
