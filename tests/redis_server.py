@@ -16,7 +16,7 @@ import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -102,8 +102,8 @@ def redis_server(
     """A server of one's own, started; killed at the end."""
     need_redis()
     server = RedisServer(folder, options, port)
-    server.start()
     try:
+        server.start()
         yield server
     finally:
         server.kill()
@@ -149,6 +149,10 @@ def need_redis() -> None:
 
 
 def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    # A cluster takes the port 10,000 above its own, too.
+    with ExitStack() as tried:
+        while True:
+            probe = tried.enter_context(socket.socket())
+            probe.bind(("127.0.0.1", 0))
+            if (port := int(probe.getsockname()[1])) <= 55_535:
+                return port
