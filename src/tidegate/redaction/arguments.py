@@ -154,9 +154,7 @@ class ArgumentsRedactor:
         if self._key_next:
             self._in_key, self._key = True, ""
             return
-        lead = ""
-        if self._stack[-1:] == ["{"] and self._treatment.policy.program.secret_key(self._key):
-            lead = f"{self._key}:"
+        lead = self._treatment.lead_of(self._key) if self._stack[-1:] == ["{"] else ""
         self._value = self._treatment.text(lead=lead, inside_json=True)
 
     def _literal(self, text: str, place: int, out: list[str]) -> int:

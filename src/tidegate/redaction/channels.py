@@ -113,7 +113,8 @@ class Channels:
         key = (choice, *name_of(holder, path))
         channel = self._open.get(key)
         if channel is None or isinstance(channel.text, ArgumentsRedactor):
-            text = self._treatment.text()
+            name = path[-1] if isinstance(path[-1], str) else ""
+            text = self._treatment.text(lead=self._treatment.lead_of(name))
             self._add(key, Channel(choice, text, shape_of(holder, path)))
             return text
         return channel.text

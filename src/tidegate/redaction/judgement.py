@@ -16,8 +16,6 @@ LEAST_DIGITS = 9
 LEAST = 10 ** (LEAST_DIGITS - 1)
 """The least number with as many digits."""
 
-_KEY_MAX = 64
-
 
 def judge_key(key: str, treatment: "Treatment") -> bool:
     """Count an object key in which something is found; it stays, because code asks for it.
@@ -61,7 +59,7 @@ def judge_number(
     policy = treatment.policy
     if len(digits) < LEAST_DIGITS or policy.program.clean(digits):
         return None
-    lead = f"{key[-_KEY_MAX:]}:" if key else ""
+    lead = treatment.lead_of(key)
     found = policy.redact(lead + digits)
     if not found.spans or found.spans[-1].start_in < len(lead):
         return None

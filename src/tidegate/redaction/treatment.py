@@ -9,6 +9,7 @@ what a detector has found, a value that the model made up is masked, and a value
 puts back is looked at by nobody after it.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from functools import cache, cached_property, partial
 from typing import Literal, Protocol
@@ -23,7 +24,35 @@ from tidegate.redaction.spans import PLACEHOLDER, Counts, Kind
 from tidegate.redaction.stream import Piece, Redactor
 from tidegate.redaction.vault import Restorer, Vault
 
+<<<<<<< Updated upstream
 _SLICE = 65_536
+=======
+_LEAD_MAX = 64
+_JOINT = re.compile(r"[_\-]+|(?<=[a-z])(?=[A-Z])")
+
+# Names that say nothing about what is in them. Streams carry the same texts under other names,
+# so a name in front of one would make the copies of a text differ.
+_TEXTS = frozenset(
+    {
+        "code",
+        "command",
+        "content",
+        "delta",
+        "diff",
+        "input",
+        "output",
+        "reasoning",
+        "reasoning_content",
+        "refusal",
+        "stderr",
+        "stdout",
+        "summary",
+        "text",
+        "thinking",
+        "transcript",
+    }
+)
+>>>>>>> Stashed changes
 
 ToolArguments = bool | Literal["detect"]
 """True: redacted; "detect": findings are counted, the text stays; False: passed unread."""
@@ -125,17 +154,31 @@ class Treatment:
             return _Checked(self, self._holes, redactor, restorer, inside_json=inside_json)
         return redactor if restorer is None else _Restored(redactor, restorer)
 
+    def lead_of(self, key: str) -> str:
+        """What the name of a field says about the value in it, as text in front of the value."""
+        if not key or key in _TEXTS:
+            return ""
+        name = key[-_LEAD_MAX:]
+        if not self.policy.program.secret_key(name):
+            name = _JOINT.sub(" ", name)  # `socialSecurityNumber` and `card_number` are words
+        return f"{name}:"
+
     def whole(self, text: str, key: str = "") -> str:
         """`text`, which is the complete value of the field `key`. Raises BlockedContent."""
         program = self.policy.program
-        lead = f"{key}:" if key and program.secret_key(key) else ""
-        if not lead and program.clean(text) and not self._concerns_others(text):
+        is_secret = bool(key) and program.secret_key(key)
+        if not is_secret and program.clean(text) and not self._concerns_others(text):
             return text
+<<<<<<< Updated upstream
         way = self.text(lead=lead)
         if len(text) <= _SLICE:
             self._check()
             return way.feed(text) + way.flush()
         return "".join([*map(way.feed, self._slices(text)), way.flush()])
+=======
+        way = self.text(lead=self.lead_of(key))
+        return way.feed(text) + way.flush()
+>>>>>>> Stashed changes
 
     def put(self, judged: Judged) -> str:
         """The texts with what a classifier found in them masked and counted."""

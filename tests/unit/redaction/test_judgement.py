@@ -163,3 +163,16 @@ def test_counts_of_several_documents_add_up() -> None:
     counts.add(more)
     assert counts == {"email": 2, "ssn": 1}
     assert (counts.unscanned, counts.passed, counts.unknown) == (3, {"key": 2, "base64": 1}, 0)
+
+
+@pytest.mark.parametrize("value", ["536904399", 536904399])
+@pytest.mark.parametrize(
+    "name", ["ssn", "social security number", "social_security_number", "socialSecurityNumber"]
+)
+def test_the_name_of_a_field_says_what_the_digits_in_it_are(name: str, value: object) -> None:
+    assert redact_tree({name: value, "id": value}, POLICY)[0] == {name: SSN, "id": value}
+    raw = json.dumps({name: value, "id": value})
+    call = {"function": {"arguments": raw}}
+    new, _ = redact_chat_completion({"choices": [{"message": {"tool_calls": [call]}}]}, POLICY)
+    arguments = new["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]  # type: ignore[index]
+    assert json.loads(arguments) == {name: SSN, "id": value}

@@ -14,7 +14,7 @@ POLICY = RedactionPolicy.preset("default")
 ARGUMENTS = '{"to":"jane\\u0040example.com"}'
 
 
-@pytest.mark.parametrize("text", [text for _, text, _ in MASKED])
+@pytest.mark.parametrize("text", [*(text for _, text, _ in MASKED), "//u:p@h.org", ": hunter2!x"])
 def test_stream_and_whole_answer_agree(text: str) -> None:
     cuts = list(range(0, len(text), max(1, len(text) // 40)))
     pieces = split_at(text, cuts)
