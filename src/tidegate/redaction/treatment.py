@@ -24,9 +24,7 @@ from tidegate.redaction.spans import PLACEHOLDER, Counts, Kind
 from tidegate.redaction.stream import Piece, Redactor
 from tidegate.redaction.vault import Restorer, Vault
 
-<<<<<<< Updated upstream
 _SLICE = 65_536
-=======
 _LEAD_MAX = 64
 _JOINT = re.compile(r"[_\-]+|(?<=[a-z])(?=[A-Z])")
 
@@ -52,7 +50,6 @@ _TEXTS = frozenset(
         "transcript",
     }
 )
->>>>>>> Stashed changes
 
 ToolArguments = bool | Literal["detect"]
 """True: redacted; "detect": findings are counted, the text stays; False: passed unread."""
@@ -169,16 +166,11 @@ class Treatment:
         is_secret = bool(key) and program.secret_key(key)
         if not is_secret and program.clean(text) and not self._concerns_others(text):
             return text
-<<<<<<< Updated upstream
-        way = self.text(lead=lead)
+        way = self.text(lead=self.lead_of(key))
         if len(text) <= _SLICE:
             self._check()
             return way.feed(text) + way.flush()
         return "".join([*map(way.feed, self._slices(text)), way.flush()])
-=======
-        way = self.text(lead=self.lead_of(key))
-        return way.feed(text) + way.flush()
->>>>>>> Stashed changes
 
     def put(self, judged: Judged) -> str:
         """The texts with what a classifier found in them masked and counted."""
