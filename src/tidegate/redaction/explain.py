@@ -5,7 +5,7 @@ the sentences (detectors/reasons, near_numbers, near_texts), how they are printe
 """
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from types import MappingProxyType
 
 from tidegate.redaction.detectors import near_numbers, near_texts
@@ -13,7 +13,7 @@ from tidegate.redaction.detectors.near_numbers import Near
 from tidegate.redaction.detectors.reasons import recognized
 from tidegate.redaction.folding import fold
 from tidegate.redaction.held import HeldText
-from tidegate.redaction.policy import FAMILIES, RedactionPolicy
+from tidegate.redaction.policy import RedactionPolicy
 from tidegate.redaction.spans import Span
 
 NEAR: Mapping[str, Callable[[str], Iterator[Near]]] = MappingProxyType(
@@ -68,11 +68,10 @@ def explain(policy: RedactionPolicy, text: str) -> list[Explanation]:
         _explanation(text, span, policy.actions[span.family], _why(text, span)) for span in taken
     ]
     covered = [(span.start_in, span.end_in) for span in taken]
-    passed = [*_allowed(policy, text, covered)]
-    covered += [(each.start, each.end) for each in passed]
-    off = [*_of_families_off(policy, text, covered)]
+    passed = [*_passed(policy, text, covered)]
+    covered += [(each.start, each.end) for each in passed if each.family in policy.actions]
     near = [*_near(policy, text, covered)]
-    return sorted([*found, *passed, *off, *near], key=lambda each: (each.start, each.end))
+    return sorted([*found, *passed, *near], key=lambda each: (each.start, each.end))
 
 
 def _why(text: str, span: Span) -> str:
@@ -87,27 +86,17 @@ def _overlaps(covered: list[tuple[int, int]], start: int, end: int) -> bool:
     return any(low < end and start < high for low, high in covered)
 
 
-def _allowed(
+def _passed(
     policy: RedactionPolicy, text: str, covered: list[tuple[int, int]]
 ) -> Iterator[Explanation]:
-    if not policy.allow:
-        return
-    for span in replace(policy, allow=()).scan(text):
-        if not _overlaps(covered, span.start_in, span.end_in):
-            reason = f"allowed by the policy; otherwise: {_why(text, span)}"
-            yield _explanation(text, span, "kept", reason)
-
-
-def _of_families_off(
-    policy: RedactionPolicy, text: str, covered: list[tuple[int, int]]
-) -> Iterator[Explanation]:
-    off = [family for family in FAMILIES if family not in policy.actions]
-    if not off:
-        return
-    for span in policy.with_actions(dict.fromkeys(off, "report")).scan(text):
-        if span.family in off and not _overlaps(covered, span.start_in, span.end_in):
+    """What the policy allows, and what detectors that are off would take."""
+    for span in policy.unbound.scan(text):
+        if _overlaps(covered, span.start_in, span.end_in):
+            continue
+        reason = f"allowed by the policy; otherwise: {_why(text, span)}"
+        if span.family not in policy.actions:
             reason = f"the detector {span.family} is off; it would see: {_why(text, span)}"
-            yield _explanation(text, span, "kept", reason)
+        yield _explanation(text, span, "kept", reason)
 
 
 def _near(

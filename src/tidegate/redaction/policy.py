@@ -139,6 +139,12 @@ class RedactionPolicy:
         return replace(self, actions=dict.fromkeys(self.actions, "report"))
 
     @cached_property
+    def unbound(self) -> Self:
+        """Every detector there is, nothing allowed, every action "report": for explanations."""
+        actions: dict[str, Action] = dict.fromkeys((*FAMILIES, *self.actions), "report")
+        return replace(self, actions=actions, allow=())
+
+    @cached_property
     def refusing(self) -> Self:
         """The same detectors, but where this policy replaces a value, that one refuses."""
         refused: dict[str, Action] = {

@@ -6,6 +6,7 @@ Does not live here: the table (national_table), the rules of each country (natio
 
 import re
 from collections.abc import Iterator, Sequence
+from functools import cache
 
 from tidegate.redaction.detectors.digits import WORD, joined_after, joined_before
 from tidegate.redaction.detectors.national_table import ANY_CUE, TABLE, NationalNumber
@@ -34,7 +35,7 @@ class NationalIds:
     anchors = (("0-9", r"[A-Za-z0-9]{0,3}[ .\-+]?[A-Za-z]?[0-9]{2}"),)
 
     def __init__(self, regions: Sequence[str] = ()) -> None:
-        self._rows = rows(regions)
+        self._rows = rows(tuple(regions))
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
@@ -71,7 +72,8 @@ class NationalIds:
         return None
 
 
-def rows(regions: Sequence[str]) -> "dict[int, list[Row]]":
+@cache
+def rows(regions: tuple[str, ...]) -> "dict[int, list[Row]]":
     """The compiled rows of these countries, or of all, by the size of the number."""
     by_size: dict[int, list[Row]] = {}
     for number in TABLE:
