@@ -119,7 +119,14 @@ docs: $(READY)      ## write the reference pages from the code
 docs-check: $(READY)
 	@$(PY) docs/generate.py --check
 
-bench: $(READY)     ## measurements, as ratios within one run
+# Other libraries that are measured beside ours live in an environment of their own.
+BENCH := bench/.venv/.ready
+$(BENCH): bench/requirements.txt $(READY)
+	@$(PY) -m venv --clear bench/.venv
+	@bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@touch $@
+
+bench: $(READY) $(BENCH)     ## measurements, as ratios within one run
 	@for script in bench/bench_*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
 proof: $(READY)     ## long runs outside CI: kills, crowds, random texts and histories without end

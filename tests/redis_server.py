@@ -44,6 +44,11 @@ class RedisServer:
     def url(self) -> str:
         return f"redis://127.0.0.1:{self.port}/0"
 
+    @property
+    def pid(self) -> int:
+        """Of the running server; 0 without one."""
+        return 0 if self._process is None else self._process.pid
+
     def start(self) -> None:
         """Start it, also again with what it wrote; returns when it serves."""
         words = [str(server_path()), "--bind", "127.0.0.1", "--port", str(self.port)]

@@ -10,10 +10,9 @@ indexes over all tenants do not, so the scripts need one primary that holds ever
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
 from importlib.resources import files
 from struct import pack, unpack_from
-from typing import Literal, get_args
+from typing import Literal, NamedTuple, get_args
 
 from tidegate.limits.books import EXPIRE_AT_MOST, FORGET_AT_MOST, counter_key
 from tidegate.limits.ledger import (
@@ -58,8 +57,7 @@ class GaveUp(Exception):
     """The reservation came after its caller had given it up, and was not made."""
 
 
-@dataclass(frozen=True, slots=True)
-class Answer:
+class Answer(NamedTuple):
     """What a script answered: a letter, and the numbers behind the time.
 
     `now_us` is store time. `moved_us` is how far this call moved store time against the clock of
@@ -72,8 +70,7 @@ class Answer:
     numbers: tuple[int, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class Moment:
+class Moment(NamedTuple):
     """What the asking process knows of the time, in microseconds.
 
     `newest_us` is the latest store time that is plausible to it, `given_us` a time to use
@@ -99,13 +96,14 @@ UNITS: tuple[Unit, ...] = get_args(Unit)
 
 def command(*words: str | bytes | int) -> bytes:
     """One command as the protocol wants it."""
-    parts = [b"*%d\r\n" % len(words)]
-    for word in words:
-        if not isinstance(word, bytes):
-            # A name may hold what is no UTF-8; it must not become another name.
-            word = str(word).encode("utf-8", "backslashreplace")  # noqa: PLW2901
-        parts.append(b"$%d\r\n%b\r\n" % (len(word), word))
-    return b"".join(parts)
+    return b"*%d\r\n%b" % (len(words), b"".join(map(_bulk, words)))
+
+
+def _bulk(word: str | bytes | int) -> bytes:
+    if not isinstance(word, bytes):
+        # A name may hold what is no UTF-8; it must not become another name.
+        word = str(word).encode("utf-8", "backslashreplace")
+    return b"$%d\r\n%b\r\n" % (len(word), word)
 
 
 def packed(numbers: Sequence[int]) -> bytes:
@@ -123,8 +121,8 @@ class Speech:
             for script, source in self.sources.items()
         }
         self._prefix = prefix
-        self._leases = f"{prefix}:leases"
-        self._indexes = (self._leases, f"{prefix}:due", f"{prefix}:counters")
+        self._indexes = (f"{prefix}:leases", f"{prefix}:due", f"{prefix}:counters")
+        self._heads: dict[tuple[Script, int, int], bytes] = {}
         self.pattern = f"{prefix}:{{*}}:*"
         """What matches every counter, for SCAN."""
 
@@ -137,7 +135,7 @@ class Speech:
     ) -> bytes:
         """Take `charges` for `lease` = (id, owner)."""
         reservation_id, owner = lease
-        keys = [*self._indexes]
+        keys = list[str]()
         numbers, units = [*moment.numbers, lease_us], list[str]()
         for charge in charges:
             limit = charge.limit
@@ -158,18 +156,17 @@ class Speech:
         if need is not None:
             for unit in UNITS:
                 words += (unit, measure(unit, need))
-        return self._call("finish", self._indexes, words)
+        return self._call("finish", (), words)
 
     def usage(self, limit: Limit, scope_key: str, moment: Moment) -> bytes:
         """What a counter holds."""
-        keys = (self._leases, self.counter(limit, scope_key))
         numbers = packed((*moment.numbers, limit.window_us))
-        return self._call("usage", keys, (numbers, limit.unit))
+        return self._call("usage", (self.counter(limit, scope_key),), (numbers, limit.unit))
 
     def greet(self, member: str, lasts_us: int, moment: Moment) -> bytes:
         """Be one of those who share the store for so long; 0: leave."""
-        keys = (*self._indexes, f"{self._prefix}:members")
-        return self._call("greet", keys, (packed((*moment.numbers, lasts_us)), member))
+        numbers = packed((*moment.numbers, lasts_us))
+        return self._call("greet", (f"{self._prefix}:members",), (numbers, member))
 
     def counter(self, limit: Limit, scope_key: str) -> str:
         """The key of a counter. The hash tag is the tenant, or "global"."""
@@ -183,7 +180,16 @@ class Speech:
     def _call(
         self, script: Script, keys: Sequence[str], words: Sequence[str | bytes | int]
     ) -> bytes:
-        return command("EVALSHA", self._digests[script], len(keys), *keys, *words)
+        """Every script gets the indexes as its first keys."""
+        shape = script, len(keys), len(words)
+        head = self._heads.get(shape)
+        if head is None:
+            count = len(self._indexes) + len(keys)
+            begin: list[str | bytes | int] = ["EVALSHA", self._digests[script], count]
+            begin += self._indexes
+            total = len(begin) + len(keys) + len(words)
+            head = self._heads[shape] = b"*%d\r\n%b" % (total, b"".join(map(_bulk, begin)))
+        return b"".join((head, *map(_bulk, keys), *map(_bulk, words)))
 
 
 def answer(reply: object) -> Answer:

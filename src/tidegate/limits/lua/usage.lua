@@ -1,6 +1,7 @@
 -- What does one counter hold? Writes nothing.
 --
--- KEYS: leases, counter. ARGV: numbers (time, bound, window), unit.
+-- KEYS: leases, their ids by due time, counters by the time they may be forgotten, this counter.
+-- ARGV: numbers (time, bound, window), unit.
 -- Answers "U" and numbers: now, how far it is moved, total, reserved, overrun, and the end of
 -- the oldest bucket with anything in it, 0 if there is none. For `concurrent` the total is the
 -- number of slots taken.
@@ -9,10 +10,10 @@ local given, bound, window = unpacked('<i8i8i8', ARGV[1])
 local time = time_of(call('HGET', KEYS[1], CLOCK), given, bound)
 local now, step = time.now, time.step
 if ARGV[2] == CONCURRENT then
-  return 'U' .. pack('<i8i8i8i8i8i8', now, step, call('ZCARD', KEYS[2]), 0, 0, 0)
+  return 'U' .. pack('<i8i8i8i8i8i8', now, step, call('ZCARD', KEYS[4]), 0, 0, 0)
 end
 local total, reserved, overrun, oldest = 0, 0, 0, 0
-local flat = call('HGETALL', KEYS[2])
+local flat = call('HGETALL', KEYS[4])
 for i = 1, #flat, 2 do
   local bucket_end = tonumber(flat[i])
   if bucket_end and bucket_end > now - window then
