@@ -1,3 +1,4 @@
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -31,9 +32,14 @@ def named(rows: list[Row]) -> list[object]:
     ]
 
 
+@cache
+def _with(families: tuple[str, ...]) -> RedactionPolicy:
+    return DEFAULT.with_actions(dict.fromkeys(families, "mask"))
+
+
 def with_families(row: Row) -> RedactionPolicy:
     """The preset `default` and what the entry names."""
-    return DEFAULT.with_actions(dict.fromkeys(row.families, "mask"))
+    return _with(row.families)
 
 
 @pytest.mark.parametrize("row", named([row for row in ROWS if not row.kept]))
@@ -53,6 +59,14 @@ def test_what_an_entry_wants_kept_is_kept(row: Row) -> None:
         assert STRICT.redact(row.text).text == row.text
 
 
+@pytest.mark.parametrize("row", named(ROWS))
+def test_an_entry_comes_out_the_same_character_by_character(row: Row) -> None:
+    for policy in (with_families(row), STRICT):
+        whole = policy.redact(row.text)
+        assert streamed(policy, row.text) == (whole.text, whole.spans)
+
+
+@pytest.mark.full
 @pytest.mark.parametrize("row", named(ROWS))
 def test_an_entry_comes_out_the_same_in_every_split(row: Row) -> None:
     for policy in (with_families(row), STRICT):

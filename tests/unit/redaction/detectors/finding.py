@@ -1,10 +1,13 @@
 """How is one family of detectors asked about one text?"""
 
+from functools import cache
+
 from tests.unit.redaction.laws import streamed
 from tidegate.redaction import RedactionPolicy
 from tidegate.testing.splits import every_split
 
 
+@cache
 def only(*families: str) -> RedactionPolicy:
     """A policy of these families."""
     return RedactionPolicy(dict.fromkeys(families, "mask"))
