@@ -99,7 +99,10 @@ def test_a_reader_that_leaves_is_no_news() -> None:
         assert (child.wait(WAIT_S), child.stderr.read()) == (1, b"")
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, -15)])
+@pytest.mark.parametrize(
+    ("number", "code"),
+    [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -15, marks=pytest.mark.full)],
+)
 def test_an_interrupted_filter_shows_nothing_of_what_it_holds(number: int, code: int) -> None:
     with started() as child:
         assert child.stdin is not None

@@ -136,7 +136,7 @@ def masked_by_search(text: str, pattern: str, description: dict[str, Any]) -> st
 
 
 @pytest.mark.parametrize(("description", "pattern"), ORACLES)
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=25, deadline=None, derandomize=True)
 @given(fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=10))
 def test_any_text_is_masked_as_by_a_plain_search(
     description: dict[str, Any], pattern: str, fragments: list[str]
@@ -147,6 +147,19 @@ def test_any_text_is_masked_as_by_a_plain_search(
     assert made.redact(text).text == shown
     for place in range(0, len(text) + 1, 3):
         assert streamed(made, [text[:place], text[place:]])[0] == shown
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(("description", "pattern"), ORACLES)
+@settings(max_examples=1500, deadline=None, derandomize=True)
+@given(fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=14))
+def test_many_texts_are_masked_as_by_a_plain_search(
+    description: dict[str, Any], pattern: str, fragments: list[str]
+) -> None:
+    text = "".join(fragments)
+    shown = masked_by_search(text, pattern, description)
+    assume(shown is not None)
+    assert policy(**description).redact(text).text == shown
 
 
 @pytest.mark.parametrize(("description", "pattern"), ORACLES)

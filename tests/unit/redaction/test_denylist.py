@@ -144,10 +144,20 @@ def masked_by_search(text: str, names: list[str]) -> str | None:
     return "".join([*out, text[place:]])
 
 
-@settings(max_examples=400, deadline=None, derandomize=True)
+@pytest.mark.full
+@settings(max_examples=5000, deadline=None, derandomize=True)
+@given(st.lists(st.sampled_from(FRAGMENTS), max_size=14))
+def test_many_texts_are_masked_as_by_a_plain_search(fragments: list[str]) -> None:
+    _compare_with_a_search("".join(fragments))
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
 @given(st.lists(st.sampled_from(FRAGMENTS), max_size=9))
 def test_any_text_is_masked_as_by_a_plain_search(fragments: list[str]) -> None:
-    text = "".join(fragments)
+    _compare_with_a_search("".join(fragments))
+
+
+def _compare_with_a_search(text: str) -> None:
     assume("\u200b" not in text and "\u0301" not in text and "[" not in text)
     shown = masked_by_search(text, NAMES)
     assume(shown is not None)

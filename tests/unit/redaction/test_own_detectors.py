@@ -70,7 +70,7 @@ def document(seed: int, size: int) -> str:
     return "".join(rnd.choice(FRAGMENTS) for _ in range(size))
 
 
-@pytest.mark.parametrize("seed", range(12))
+@pytest.mark.parametrize("seed", range(5))
 def test_a_mixture_is_the_same_in_random_pieces(seed: int) -> None:
     text = document(seed, 40)
     whole = POLICY.redact(text)

@@ -183,7 +183,7 @@ def nodes(leaves: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 TREES = st.recursive(CHARS.map(One), nodes, max_leaves=6)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(TREES, st.text("ab0-", max_size=8))
 def test_widths_first_characters_and_alphabet_hold_for_every_match(tree: Node, text: str) -> None:
     least, most = widths(tree)
@@ -196,7 +196,7 @@ def test_widths_first_characters_and_alphabet_hold_for_every_match(tree: Node, t
         assert all(char in alphabet(tree) for char in value)
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(TREES, st.text("ab0-", max_size=6))
 def test_the_prefix_pattern_knows_exactly_the_beginnings_of_values(tree: Node, text: str) -> None:
     known = re.compile(prefix_regex(tree)).fullmatch(text) is not None
@@ -228,7 +228,7 @@ def values_of(tree: Node, limit: int = 4000) -> set[str]:
             return found
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(TREES, st.sampled_from(["", "-", "0", "b-"]))
 def test_every_value_has_an_anchor_before_the_first_barrier(tree: Node, barriers: str) -> None:
     found = anchors(tree, until=CharSet.chars(barriers))
@@ -286,7 +286,7 @@ class Counted:
                     yield from then(at)
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=80, deadline=None, derandomize=True)
 @given(TREES, st.text("ab0-", max_size=9))
 def test_no_search_takes_more_steps_than_the_bound_says(tree: Node, text: str) -> None:
     leaves = len(re.findall("One", repr(tree)))
