@@ -33,6 +33,7 @@ class Names:
     counted. A `name` is an identifier and passes if it looks like one, and `arguments` are JSON
     text, where the field around it or the `type` beside it is in the sets of these names. Inside
     the fields in `free` a name means nothing: callers and models write there what they like.
+    Inside the fields in `inputs` stands what a function is called with, as JSON that is no text.
     """
 
     ids: frozenset[str]
@@ -43,7 +44,8 @@ class Names:
     named_types: frozenset[str] = frozenset()
     called_in: frozenset[str] = frozenset()
     called_types: frozenset[str] = frozenset()
-    free: frozenset[str] = frozenset({"metadata"})
+    free: frozenset[str] = frozenset({"arguments", "metadata"})
+    inputs: frozenset[str] = frozenset({"arguments"})
 
     def is_identifier(self, path: Path, holder: Holder) -> bool:
         """The leaf is the name of a function."""
@@ -72,12 +74,20 @@ class WholeFields:
         self._names = names
         self._named = names.ids | names.words | names.sealed | {"name"}
         self._leaves = LeafRedactor(treatment)
+        arguments = treatment.for_arguments
+        self._inputs = None if arguments is None else LeafRedactor(arguments)
         self._judged: dict[str, set[str]] = {}
         self.key = self._leaves.key
-        self.members = self._leaves.members
+
+    def members(self, items: list[object], path: Path) -> None:
+        """See `Visitor`."""
+        if self._names.inputs.isdisjoint(path):
+            self._leaves.members(items, path)
 
     def text(self, text: str, path: Path, holder: Holder) -> str:
         """See `Visitor`."""
+        if not self._names.inputs.isdisjoint(path[:-1]):
+            return text if self._inputs is None else self._inputs.text(text, path, holder)
         if self.passes(text, path, holder):
             return text
         if not self._names.is_arguments(path, holder):
@@ -90,6 +100,8 @@ class WholeFields:
 
     def number(self, number: int | float, path: Path) -> object:
         """See `Visitor`."""
+        if not self._names.inputs.isdisjoint(path[:-1]):
+            return number if self._inputs is None else self._inputs.number(number, path)
         is_clock = bool(path) and path[-1] in self._names.clocks
         return number if is_clock else self._leaves.number(number, path)
 

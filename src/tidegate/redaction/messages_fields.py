@@ -13,7 +13,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Literal
 
 from tidegate.redaction.fields import Names, WholeFields
-from tidegate.redaction.leaves import Holder, LeafRedactor, Path, rewrite
+from tidegate.redaction.leaves import Holder, Path, rewrite
 from tidegate.redaction.spans import Counts
 from tidegate.redaction.treatment import ToolArguments, Treatment
 
@@ -45,6 +45,7 @@ NAMES = Names(
     named_in=frozenset({"tool_choice", "tools"}),
     named_types=frozenset({"custom", "mcp_tool_use", "server_tool_use", "tool_use"}),
     free=frozenset({"input", "metadata"}),
+    inputs=frozenset({"input"}),
 )
 _THOUGHTS = frozenset({"redacted_thinking", "thinking"})
 
@@ -55,24 +56,15 @@ class MessageFields:
     def __init__(self, treatment: Treatment, *, thinking: Thinking = "mask") -> None:
         self._thoughts = treatment_of_thinking(treatment, thinking)
         self._fields = WholeFields(treatment, NAMES)
-        arguments = treatment.for_arguments
-        self._arguments = None if arguments is None else LeafRedactor(arguments)
+        self.number = self._fields.number
         self.key = self._fields.key
         self.members = self._fields.members
 
     def text(self, text: str, path: Path, holder: Holder) -> str:
         """See `Visitor`."""
-        if "input" in path:
-            return text if self._arguments is None else self._arguments.text(text, path, holder)
         if path[-1:] == ("thinking",) and is_thought(holder):
             return self._thoughts.whole(text, "thinking")
         return self._fields.text(text, path, holder)
-
-    def number(self, number: int | float, path: Path) -> object:
-        """See `Visitor`."""
-        if "input" in path:
-            return number if self._arguments is None else self._arguments.number(number, path)
-        return self._fields.number(number, path)
 
 
 def treatment_of_thinking(treatment: Treatment, thinking: Thinking) -> Treatment:

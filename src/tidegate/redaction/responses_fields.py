@@ -77,7 +77,7 @@ NAMES = Names(
             *(f"{event}.done" for event in ARGUMENT_EVENTS),
         }
     ),
-    free=frozenset({"attributes", "metadata", "variables"}),
+    free=frozenset({"arguments", "attributes", "metadata", "variables"}),
 )
 
 

@@ -18,6 +18,7 @@ from tidegate.redaction.fields import WholeFields
 from tidegate.redaction.leaves import rewrite
 from tidegate.redaction.open_texts import Document, Key, NamedEvent, OpenTexts, Path
 from tidegate.redaction.responses_fields import ARGUMENT_EVENTS, NAMES, without_copies
+from tidegate.redaction.responses_items import Items, part_of
 from tidegate.redaction.spans import BlockedContent, UpstreamAtFault
 from tidegate.redaction.splice import dump, load, renumbered, rewritten, without_padding
 from tidegate.redaction.template import NumberedTemplate
@@ -31,8 +32,6 @@ if TYPE_CHECKING:
 
 _NAME = re.compile(r"[a-z][a-z0-9_.]{0,127}")
 _NUMBER = "sequence_number"
-_PARTS = ("content_index", "summary_index", "command_index")
-_MAX_NAMES = 8192
 _ENDS = frozenset(
     {"response.cancelled", "response.completed", "response.failed", "response.incomplete"}
 )
@@ -88,7 +87,7 @@ class ResponsesStreamRedactor:
         self._audio: Audio = audio
         self._fields = WholeFields(treatment, NAMES)
         self._texts = OpenTexts(treatment)
-        self._items = _Items()
+        self._items = Items()
         self._template: NumberedTemplate | None = None
         self._fed: Callable[[str], str] | None = None  # if the last event was nothing but a text
         self._kind = ""  # the name of that event
@@ -171,7 +170,8 @@ class ResponsesStreamRedactor:
         if kind == "response.output_item.done":
             return self._texts.end((self._items.slot(doc),))
         if kind in _PART_ENDS:
-            return self._texts.end((self._items.slot(doc), _part(doc)))
+            part = part_of(kind.removesuffix("_part.done"), doc)
+            return self._texts.end((self._items.slot(doc), part))
         if kind.endswith(".done"):
             return self._texts.end(self._key(kind.removesuffix(".done"), doc))
         return []
@@ -228,7 +228,7 @@ class ResponsesStreamRedactor:
         return value
 
     def _key(self, base: str, doc: Document) -> Key:
-        return (self._items.slot(doc), _part(doc), base)
+        return (self._items.slot(doc), part_of(base, doc), base)
 
     def _carried(self, carriers: list[Document], number: int) -> list[NamedEvent]:
         """The events `carriers`, numbered as if the upstream went on with `number`."""
@@ -240,73 +240,3 @@ class ResponsesStreamRedactor:
                 self._added += 1
             events.append(NamedEvent(str(carrier["type"]), dump(numbered)))
         return events
-
-
-def _part(doc: Document) -> tuple[str, int] | None:
-    """Which part of its item an event belongs to."""
-    for name in _PARTS:
-        index = doc.get(name)
-        if isinstance(index, int) and not isinstance(index, bool):
-            return name, index
-    return None
-
-
-class _Items:
-    """Which output item an event belongs to.
-
-    Clients go by the index of an item or by its id, and servers send one of them wrong: some
-    give every event a new id, some every item the index 0. Two events belong to one item if
-    either is the same, until an item begins that shares neither.
-    """
-
-    def __init__(self) -> None:
-        self._by: dict[_Name, int] = {}
-        self._count = 0
-
-    def slot(self, doc: Document) -> int:
-        """The number of the item that `doc` names; 0 if it names none."""
-        index = _name("index", doc.get("output_index"))
-        ident = _name("id", doc.get("item_id", _id_of(doc.get("item"))))
-        names = [name for name in (index, ident) if name is not None]
-        known = next((self._by[name] for name in names if name in self._by), None)
-        if known is None:
-            return self._new(names) if names else 0
-        if index is not None and index not in self._by:
-            self._remember(index, known)
-        return known
-
-    def begin(self, doc: Document) -> list[int]:
-        """An item begins; the numbers of those whose index or id it takes over."""
-        index = _name("index", doc.get("output_index"))
-        ident = _name("id", _id_of(doc.get("item")))
-        names = [name for name in (index, ident) if name is not None]
-        known = {self._by[name] for name in names if name in self._by}
-        if len(known) == 1 and all(name in self._by for name in names):
-            return []  # the same item once more
-        if names:
-            self._new(names)
-        return sorted(known)
-
-    def _new(self, names: "list[_Name]") -> int:
-        self._count += 1
-        for name in names:
-            self._remember(name, self._count)
-        return self._count
-
-    def _remember(self, name: "_Name", number: int) -> None:
-        if len(self._by) >= _MAX_NAMES:
-            raise UpstreamAtFault(f"more than {_MAX_NAMES} names of output items in one response")
-        self._by[name] = number
-
-
-_Name = tuple[str, int | str]
-
-
-def _name(kind: str, value: object) -> _Name | None:
-    if isinstance(value, bool) or not isinstance(value, int | str) or value == "":
-        return None
-    return kind, value
-
-
-def _id_of(item: object) -> object:
-    return item.get("id") if isinstance(item, dict) else None

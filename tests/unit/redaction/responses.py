@@ -188,3 +188,19 @@ def run(
     for name, data in redactor.finish():
         client.read(name, data)
     return client, redactor
+
+
+def event(kind: str, **fields: Any) -> bytes:
+    """The payload of one event."""
+    return json.dumps({"type": kind, **fields}, separators=(",", ":")).encode()
+
+
+def delta(text: str, **fields: Any) -> bytes:
+    """A piece of the text of one part."""
+    where = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": [], **fields}
+    return event("response.output_text.delta", delta=text, **where)
+
+
+def shown(redactor: ResponsesStreamRedactor, *events: bytes) -> list[dict[str, Any]]:
+    """What leaves for these events."""
+    return [json.loads(data) for each in events for _, data in redactor.feed(each)]

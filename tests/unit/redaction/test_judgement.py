@@ -176,3 +176,19 @@ def test_the_name_of_a_field_says_what_the_digits_in_it_are(name: str, value: ob
     new, _ = redact_chat_completion({"choices": [{"message": {"tool_calls": [call]}}]}, POLICY)
     arguments = new["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]  # type: ignore[index]
     assert json.loads(arguments) == {name: SSN, "id": value}
+
+
+@pytest.mark.parametrize(("mode", "found"), [(False, {}), ("detect", {"email": 2}), (True, None)])
+def test_arguments_that_come_as_an_object_are_arguments(mode: Any, found: Any) -> None:
+    arguments = {"id": "a@b.co", "content": ["c@d.co", "4111 1111 ", "1111 1111"]}
+    call = {"index": 0, "function": {"name": "f", "arguments": arguments}}
+    body: dict[str, object] = {"choices": [{"index": 0, "message": {"tool_calls": [call]}}]}
+    new, counts = redact_chat_completion(body, POLICY, tool_arguments=mode)
+    event = json.dumps({"choices": [{"index": 0, "delta": {"tool_calls": [call]}}]}).encode()
+    redactor = ChatStreamRedactor(POLICY, tool_arguments=mode)
+    (data,) = redactor.feed(event)
+    if found is None:
+        assert "@" not in json.dumps(new)
+        assert b"@" not in data
+    else:
+        assert (new is body, counts, data, redactor.counts) == (True, found, event, found)

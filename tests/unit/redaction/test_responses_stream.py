@@ -4,13 +4,12 @@ from typing import Any
 import pytest
 
 from tests.unit.redaction.laws import random_pieces, seeded
-from tests.unit.redaction.responses import POLICY, Client, Upstream, run
+from tests.unit.redaction.responses import POLICY, Client, Upstream, delta, event, run, shown
 from tests.unit.redaction.samples import CARD, EMAIL, SECRET, SSN, VISA, key
 from tidegate.redaction import (
     BlockedContent,
     ResponsesStreamRedactor,
     TooManyChannels,
-    UpstreamAtFault,
 )
 from tidegate.testing.splits import every_split, split_at
 
@@ -18,19 +17,6 @@ TEXT = f"To jane@example.com: {VISA}, key {key('sk-', 32)}"
 SHOWN = f"To {EMAIL}: {CARD}, key {SECRET}"
 ARGUMENTS = '{"to":"jane\\u0040example.com","n":[4111111111111111,"536-90-4399"]}'
 ARGUMENTS_SHOWN = f'{{"to":"{EMAIL}","n":["{CARD}","{SSN}"]}}'
-
-
-def event(kind: str, **fields: Any) -> bytes:
-    return json.dumps({"type": kind, **fields}, separators=(",", ":")).encode()
-
-
-def delta(text: str, **fields: Any) -> bytes:
-    where = {"item_id": "msg_1", "output_index": 0, "content_index": 0, "logprobs": [], **fields}
-    return event("response.output_text.delta", delta=text, **where)
-
-
-def shown(redactor: ResponsesStreamRedactor, *events: bytes) -> list[dict[str, Any]]:
-    return [json.loads(data) for each in events for _, data in redactor.feed(each)]
 
 
 FULL = pytest.mark.full
@@ -167,32 +153,6 @@ def test_a_stream_without_an_end_is_flushed_and_one_that_broke_is_not() -> None:
         assert (redactor.pending, redactor.finish()) == (0, [])
 
 
-@pytest.mark.parametrize(
-    "end",
-    [
-        event(
-            "response.output_text.done", item_id="msg_1", output_index=0, content_index=0, text=""
-        ),
-        event("response.content_part.done", item_id="msg_1", output_index=0, content_index=0),
-        event("response.output_item.done", output_index=0, item={"id": "msg_1"}),
-    ],
-)
-def test_no_upstream_can_end_a_text_and_go_on_with_it(end: bytes) -> None:
-    redactor = ResponsesStreamRedactor(POLICY)
-    shown(redactor, delta("4111 1111 "), end)
-    with pytest.raises(UpstreamAtFault):
-        redactor.feed(delta("1111 1111"))
-
-
-@pytest.mark.parametrize("kind", ["completed", "incomplete", "failed"])
-def test_no_text_comes_after_the_end_of_a_response(kind: str) -> None:
-    redactor = ResponsesStreamRedactor(POLICY)
-    end = event(f"response.{kind}", response={"output": []})
-    shown(redactor, delta("4111 1111 "), end, delta(""))
-    with pytest.raises(UpstreamAtFault):
-        redactor.feed(delta("1111 1111"))
-
-
 def test_the_short_way_and_the_long_way_agree() -> None:
     text = f'to jane@example.com, {VISA} \u00e9\u4f60 "q" \\ \n and 536-90-4399, done. '
     for size in (1, 3, 8):
@@ -211,49 +171,6 @@ def test_the_short_way_and_the_long_way_agree() -> None:
             tail = [json.loads(data) for _, data in redactor.finish()]
             texts.append("".join(e["delta"] for e in (*out, *tail)))
         assert texts == [POLICY.redact(text).text] * 2
-
-
-@pytest.mark.parametrize(
-    "names",
-    [
-        ({"item_id": "a"}, {"item_id": "b"}),
-        ({"output_index": 0}, {"output_index": 1}),
-        ({"output_index": None}, {"output_index": None}),
-        ({"item_id": None}, {"item_id": None}),
-        ({"item_id": "a", "output_index": None}, {"item_id": "a"}),
-    ],
-)
-def test_pieces_belong_together_if_the_index_or_the_id_is_the_same(names: Any) -> None:
-    redactor = ResponsesStreamRedactor(POLICY)
-    first, second = names
-    texts = shown(redactor, delta("a 4111 1111 ", **first), delta("1111 1111, b", **second))
-    assert "".join(each["delta"] for each in texts) == f"a {CARD}, "
-
-
-def test_items_that_share_an_index_or_an_id_begin_anew_when_they_say_so() -> None:
-    added = "response.output_item.added"
-    for first, second in (((0, "a"), (0, "b")), ((0, "a"), (1, "a")), ((0, "a"), (1, "b"))):
-        redactor = ResponsesStreamRedactor(POLICY)
-        out = []
-        for index, ident in (first, second):
-            where = {"output_index": index, "item_id": ident}
-            begin = event(added, output_index=index, item={"id": ident, "type": "message"})
-            end = event("response.output_item.done", output_index=index, item={"id": ident})
-            pieces = [delta("4111 1111 ", **where), delta("1111 1111", **where)]
-            out += shown(redactor, begin, *pieces, end)
-        texts = [each["delta"] for each in out if "delta" in each]
-        assert "".join(texts) == CARD * 2
-
-
-def test_two_parts_of_one_item_are_texts_of_their_own() -> None:
-    redactor = ResponsesStreamRedactor(POLICY)
-    first, second = delta("4111 1111 "), delta("1111 1111 ", content_index=1)
-    assert [each["delta"] for each in shown(redactor, first, second)] == ["", ""]
-    tails = [json.loads(data) for _, data in redactor.finish()]
-    assert [(t["content_index"], t["delta"]) for t in tails] == [
-        (0, "4111 1111 "),
-        (1, "1111 1111 "),
-    ]
 
 
 def test_the_output_of_a_shell_is_two_texts() -> None:
@@ -391,24 +308,6 @@ def test_block_ends_the_stream_and_too_many_texts_are_refused() -> None:
         redactor.feed(delta("x", output_index=index, item_id=str(index)))
     with pytest.raises(TooManyChannels):
         redactor.feed(delta("x", output_index=64, item_id="64"))
-
-
-@pytest.mark.parametrize(
-    "endless",
-    [
-        lambda index: event("response.output_item.done", output_index=index),
-        lambda index: event("response.output_item.added", item={"id": str(index)}),
-    ],
-)
-def test_the_number_of_items_is_bounded(endless: Any) -> None:
-    redactor = ResponsesStreamRedactor(POLICY)
-
-    def feed_all() -> None:
-        for index in range(9000):
-            redactor.feed(endless(index))
-
-    with pytest.raises(UpstreamAtFault):
-        feed_all()
 
 
 def test_client_helper_notices_what_no_server_may_do() -> None:
