@@ -16,6 +16,8 @@ FILES = {
     "synth_dataset_v2.json": "ec08a771ba8135314cafb60752b2295212222ba3a4cd75d73811839c699e0012",
     "generated_large.json": "b84d6553a3fc27a5c664a1c2f95be15291ea16b83501e109d411fe237e380e26",
 }
+BROUGHT = {"generated_large.json"}
+"""Files that are measured when somebody has put them there."""
 
 
 @dataclass(frozen=True)
