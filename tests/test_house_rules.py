@@ -19,7 +19,7 @@ from tests.seed.lines import CURL_LINES
 
 ROOT = Path(__file__).parent.parent
 SOURCES = sorted((ROOT / "src").rglob("*.py"))
-CODE = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "bench").rglob("*.py"))]
+CODE = [*SOURCES, *sorted((ROOT / "tests").rglob("*.py")), *sorted((ROOT / "bench").glob("*.py"))]
 PATH_FUNCTIONS = {"gateway/chat.py", "gateway/tool_traffic.py"}
 BROAD = {"Exception", "BaseException"}
 # The request boundary, the background task boundary, the call of a plug-in.
