@@ -4,7 +4,7 @@ Lives here: commands in one pipeline, the deadline, the owed, and the way back. 
 here: what is said (redis_script), the connection itself (redis_line), what an answer means
 (redis).
 
-What is asked for in one turn of the loop leaves in one write; nobody waits for the answers of
+What is asked for in one turn of the loop leaves in few writes; nobody waits for the answers of
 the batch before. One late answer means that the store is away: everybody who waits is told so,
 the connection is dropped, and from then on nobody waits at all; one task asks until the store
 serves again. Then first comes what is owed: ends that were accepted, and the undoing of
@@ -25,6 +25,9 @@ logger = logging.getLogger(__name__)
 
 MAX_QUEUED = 10_000
 """More unanswered or owed commands than this are refused: a dead store must not eat the memory."""
+
+_BATCH = 32
+"""So many need not wait for the end of the turn: the server works on them while others come."""
 
 _OWED_AT_ONCE = 512
 _FIRST_PAUSE_S, _LONGEST_PAUSE_S = 0.1, 1.0
@@ -199,12 +202,17 @@ class Pipe:
                 self._take(reply)
 
     def _flush_soon(self) -> None:
-        if not self._is_flushing and self._line is not None:
+        if len(self._waiting) >= _BATCH:
+            self._flush()
+        elif not self._is_flushing and self._line is not None:
             self._is_flushing = True
-            self._loop.call_soon(self._flush)
+            self._loop.call_soon(self._flush_in_turn)
+
+    def _flush_in_turn(self) -> None:
+        self._is_flushing = False
+        self._flush()
 
     def _flush(self) -> None:
-        self._is_flushing = False
         if self._line is None or not self._waiting:
             return
         for job in self._waiting:
