@@ -11,7 +11,14 @@ from tidegate.config import Config, load_config
 from tidegate.config.sections.mcp import Allow
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
-NAMES = ("ACME_KEY", "PRIMARY_KEY", "BACKUP_KEY", "BACKEND_TOKEN", "ADMIN_TOKEN")
+NAMES = (
+    "ACME_KEY",
+    "PRIMARY_KEY",
+    "BACKUP_KEY",
+    "BACKEND_TOKEN",
+    "ADMIN_TOKEN",
+    "REDIS_PASSWORD",
+)
 ENVIRON = {name: f"{name.lower()}-{'x' * 32}" for name in NAMES}
 # Alternatives of what the file shows: one way to name a detector, one unit of a limit.
 ALTERNATIVES = {"input_tokens", "output_tokens", "concurrent", "money_micros", "regex"}

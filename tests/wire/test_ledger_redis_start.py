@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import re
 import ssl
 import subprocess
 from collections.abc import AsyncIterator, Mapping
@@ -17,7 +18,7 @@ from tidegate.clock import SystemClock
 from tidegate.config import load_config_text
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.app import Gateway
-from tidegate.limits import Charge, Granted
+from tidegate.limits import Charge, Granted, Limit, Need
 from tidegate.limits.redis import RedisLedger
 
 ASKED = (Charge(limit(100), SCOPE, 10),)
@@ -71,6 +72,37 @@ def test_a_server_that_does_not_tell_its_settings_is_only_warned_about(
         client.close()
         serves(address(server, f"gate:{secret}@"))
     assert [record.message for record in caplog.records] == ["store_persistence_unknown"]
+
+
+def test_a_user_needs_no_more_rights_than_the_docs_say(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    docs = Path(__file__).parents[2] / "docs" / "limits.md"
+    rights = re.findall(r"^user gate on (.*)$", docs.read_text(), re.MULTILINE)
+    secret = "".join(("s3", "cret"))
+
+    async def body(url: str) -> None:
+        charges = (Charge(limit(20), SCOPE, 10), Charge(Limit("slots", "concurrent", 9), SCOPE, 1))
+        ledger = RedisLedger(url, SystemClock(), deadline_s=5.0)
+        async with opened(ledger):
+            for turn in range(3):
+                await ledger.reserve(f"r{turn}", "me", charges, lease_s=0.001 * turn)
+            assert await ledger.settle("r1", "me", Need(1, 1))
+            assert await ledger.scopes([charge.limit for charge in charges])
+            asking = asyncio.ensure_future(ledger.reserve("x", "me", charges, lease_s=30.0))
+            while not asking.done():
+                asking.cancel()
+                await asyncio.wait((asking,), timeout=0.01)
+            assert (await ledger.usage(charges[0].limit, SCOPE)).used >= 2
+
+    with redis_server(tmp_path) as server:
+        client = server.client()
+        for words in rights:
+            client.execute_command("ACL", "SETUSER", "gate", "on", f">{secret}", *words.split()[1:])
+        client.close()
+        asyncio.run(body(address(server, f"gate:{secret}@")))
+    assert len(rights) == 1
+    assert caplog.records == []
 
 
 def test_a_server_that_may_drop_keys_is_warned_about(
