@@ -45,6 +45,7 @@ _STARTS: Final = re.compile(rf"(?<!{_LETTER}){_LETTER}++|[^\s{_MARKS}](?<!{_LETT
 _TOKEN: Final = re.compile(rf"{_LETTER}++|\s++|.", re.DOTALL)
 # The same for text that is all ASCII.
 _PLAIN_STARTS: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]++|[^\sA-Za-z0-9]")
+_plain_starts: Final = _PLAIN_STARTS.findall
 _SAME: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'"})
 _MOST_SPACE: Final = 8
 _END: Final = ""
@@ -125,12 +126,12 @@ class DenyList:
     def __init__(self, *lists: Literals) -> None:
         self._roots: Sequence[Node] = [each.root for each in lists if each.root]
         self._first = frozenset(token for root in self._roots for token in root)
+        self._none_of = self._first.isdisjoint
 
     def search(self, text: str, start: int, end: int) -> re.Match[str] | None:
         """The first place in a closed `text[start:end]` at which a literal may begin."""
-        if text.isascii() and self._first.isdisjoint(
-            _PLAIN_STARTS.findall(text[start:end].lower())
-        ):
+        piece = text[start:end]
+        if piece.isascii() and self._none_of(_plain_starts(piece.lower())):
             return None
         for found in _starts(text).finditer(text, start, end):
             # A word that ends here in a letter of another script may go on behind the cut.

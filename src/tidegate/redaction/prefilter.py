@@ -15,6 +15,7 @@ from tidegate.redaction.folding import fold
 from tidegate.redaction.hits import Anchors, AnyDetector, Searching
 
 Search = Callable[[str, int, int], re.Match[str] | None]
+Plain = Callable[[str, int], re.Match[str] | None]
 
 _ANCHORS_MAX = 12  # text with more of them is odd enough to ask about characters alone
 _ASCII = tuple(map(chr, range(128)))
@@ -115,17 +116,18 @@ def _by_char(anchors: list[tuple[str, str, int]]) -> dict[str, tuple[list[str], 
     return found
 
 
-def plain_words(
-    detectors: Iterable[AnyDetector], *, always: str, less_than: int
-) -> Callable[[str, int], re.Match[str] | None]:
+def plain_words(detectors: Iterable[AnyDetector], *, always: str, less_than: int) -> Plain:
     """Matches text, from a place to its end, that holds no anchor and no long word.
 
     Group 1 ends behind the last character after which text may be cut. Words may be shorter than
     `less_than`; the characters of `always` stand in none.
     """
-    sets = [always]
+    sets, searching = [always], []
     for detector in detectors:
-        sets += [chars for chars, _ in detector.anchors] or ["\\x00-\\U0010ffff"]
+        if isinstance(detector, Searching):
+            searching.append(detector)
+        else:
+            sets += [chars for chars, _ in detector.anchors] or ["\\x00-\\U0010ffff"]
     anchors = [re.compile(f"[{chars}]").match for chars in sets]
     free = [
         char
@@ -138,4 +140,21 @@ def plain_words(
     if not cut or not word:
         return re.compile(r"(?!)").match
     part = f"[{word}]{{0,{less_than - 1}}}+"
-    return re.compile(f"((?:{part}[{cut}]++)*+){part}\\Z").match
+    plain = re.compile(f"((?:{part}[{cut}]++)*+){part}\\Z").match
+    return _unless_found(plain, searching) if searching else plain
+
+
+def _unless_found(plain: Plain, searching: Sequence[Searching]) -> Plain:
+    """`plain`, unless a detector that looks for itself finds something in what could leave."""
+
+    searches = [each.search for each in searching]
+
+    def match(text: str, start: int) -> re.Match[str] | None:
+        found = plain(text, start)
+        if found is not None and (end := found.end(1)) > start:
+            for search in searches:
+                if search(text, start, end) is not None:
+                    return None
+        return found
+
+    return match
