@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.processes import Running, serving
+from tests.acceptance.processes import Running, serving, tidegate
 from tests.acceptance.worlds import (
     CHAT,
     Upstream,
@@ -29,6 +29,7 @@ from tidegate.limits.redis import RedisLedger
 from tidegate.testing.sockets import Answer
 
 SCOPE = "tenant:acme"
+DEADLINE_S = 0.5
 WHOLE_S = 4.0
 """No answer may take longer, stopped server or not; a model that is asked answers at once."""
 
@@ -41,12 +42,16 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @asynccontextmanager
 async def fleet(
-    folder: Path, server: RedisServer, count: int, **parts: Any
+    folder: Path, server: RedisServer, count: int, *, deadline_s: float = 5.0, **parts: Any
 ) -> AsyncIterator[tuple[Upstream, list[Running]]]:
-    """`count` gateways on one server, and what they call."""
+    """`count` gateways on one server, and what they call.
+
+    On a busy machine a sound server may be late: by default there is time enough.
+    """
     upstream = Upstream()
     async with scripted(upstream) as model, AsyncExitStack() as stack:
-        tree = configuration(model.url, store={"url": server.url}, **parts)
+        store = {"url": server.url, "deadline_s": deadline_s}
+        tree = configuration(model.url, store=store, **parts)
         gateways = []
         for number in range(count):
             own = folder / f"gateway{number}"
@@ -133,6 +138,12 @@ def test_what_a_killed_gateway_held_comes_back_when_its_leases_end(
     asyncio.run(body())
 
 
+def is_away(gateway: Running) -> bool:
+    """Whether it last said that its store failed."""
+    failed, serves = "ledger_store_failed", "ledger_store_serves_again"
+    return len(gateway.events(failed)) > len(gateway.events(serves))
+
+
 async def asked_until(
     gateway: Running, done: asyncio.Event, answers: list[tuple[float, Answer]]
 ) -> None:
@@ -148,7 +159,7 @@ async def asked_until(
             answers.append((loop.time() - began_s, answer))
 
 
-@pytest.mark.parametrize("away_s", [0.6, pytest.param(3.0, marks=pytest.mark.full)])
+@pytest.mark.parametrize("away_s", [1.0, pytest.param(3.0, marks=pytest.mark.full)])
 def test_a_stopped_server_stops_no_gateway(
     tmp_path: Path, server: RedisServer, away_s: float
 ) -> None:
@@ -158,7 +169,8 @@ def test_a_stopped_server_stops_no_gateway(
 
     async def body() -> None:
         loop = asyncio.get_running_loop()
-        async with fleet(tmp_path, server, 2, limits=limits) as (upstream, gateways):
+        started = fleet(tmp_path, server, 2, deadline_s=DEADLINE_S, limits=limits)
+        async with started as (upstream, gateways):
             done, answers = asyncio.Event(), list[tuple[float, Answer]]()
             load = [
                 asyncio.ensure_future(asked_until(gateways[lane % 2], done, answers))
@@ -169,7 +181,8 @@ def test_a_stopped_server_stops_no_gateway(
             server.pause()
             resumed = asyncio.Event()
             loop.call_later(away_s, resumed.set)
-            await asyncio.gather(*(one.event("ledger_store_failed") for one in gateways))
+            for gateway in gateways:
+                await gateway.until(lambda gateway=gateway: is_away(gateway))
             for gateway in gateways:
                 ready = await gateway.admin("/readyz")
                 report = json.loads(ready.body)
@@ -179,20 +192,44 @@ def test_a_stopped_server_stops_no_gateway(
             await resumed.wait()
             server.resume()
             for gateway in gateways:
-                await gateway.event("local_admissions_told")
+                await gateway.until(lambda gateway=gateway: not is_away(gateway))
+                told = len(gateway.events("ledger_store_serves_again"))
+                await gateway.event("local_admissions_told", times=told)
             done.set()
             await asyncio.gather(*load)
             assert {answer.status for _, answer in answers} == {200}
             marked = [a for _, a in answers if a.header("x-tidegate-limiter") == "degraded"]
             assert marked
-            # 0.25 s for the store and 0.25 s of grace; three times that on a busy machine.
-            assert max(took_s for took_s, _ in answers) < 3 * 0.5
+            # The deadline and 0.25 s of grace; three times that on a busy machine.
+            assert max(took_s for took_s, _ in answers) < 3 * (DEADLINE_S + 0.25)
             for gateway in gateways:
-                assert len(gateway.events("ledger_store_failed")) == 1
-                assert len(gateway.events("ledger_store_serves_again")) == 1
+                there = len(gateway.events("ledger_store_serves_again"))
+                assert len(gateway.events("ledger_store_failed")) == there
+                assert there < 5
             assert upstream.begun["quick"] == len(answers)
             counted = await usage(server, requests)
             assert counted.used + counted.reserved == len(answers)
+
+    asyncio.run(body())
+
+
+@pytest.mark.full
+def test_the_command_beside_the_gateways_sees_the_same_books(
+    tmp_path: Path, server: RedisServer
+) -> None:
+    limits = [{"name": "tokens", "tokens": 5_000}]
+
+    async def body() -> None:
+        async with fleet(tmp_path, server, 1, limits=limits) as (_, (gateway,)):
+            assert (await chat(gateway, max_tokens=5)).status == 200
+            told = await asyncio.to_thread(
+                tidegate, tmp_path / "gateway0", "limits", "acme", "--json"
+            )
+            assert told.returncode == 0
+            assert '"used": 43' in told.stdout
+            client = server.client()
+            assert client.zcard("tidegate:members") == 1
+            client.close()
 
     asyncio.run(body())
 
