@@ -7,7 +7,7 @@ A literal is found wherever the same words stand in the same order:
 
 - upper and lower case, accents, compatible forms (full-width letters, ligatures) and the
   typographic apostrophe make no difference;
-- one space stands for one to eight characters of white space, line ends included;
+- one space stands for up to 32 characters of white space, line ends included;
 - every other character stands for itself, folded as for all detectors (odd hyphens, invisible
   characters);
 - words are whole words. In scripts without spaces between words every character is a word.
@@ -47,7 +47,7 @@ _TOKEN: Final = re.compile(rf"{_LETTER}++|\s++|.", re.DOTALL)
 _PLAIN_STARTS: Final = re.compile(r"(?<![A-Za-z0-9])[A-Za-z0-9]++|[^\sA-Za-z0-9]")
 _plain_starts: Final = _PLAIN_STARTS.findall
 _SAME: Final = str.maketrans({"\u2019": "'", "\u2018": "'", "\u02bc": "'", "\u00b4": "'"})
-_MOST_SPACE: Final = 8
+_MOST_SPACE: Final = 32
 _END: Final = ""
 
 Node = dict[str, "Node"]
