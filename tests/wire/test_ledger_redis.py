@@ -14,7 +14,9 @@ from tidegate.clock import SystemClock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits import Charge, Granted, Need, Refused, Usage
 from tidegate.limits.redis import RedisLedger
-from tidegate.limits.redis_pipe import MAX_QUEUED
+from tidegate.limits.redis_line import dial
+from tidegate.limits.redis_pipe import MAX_QUEUED, ask
+from tidegate.limits.redis_script import Answer, GaveUp, Moment, Speech, answer, verdict
 from tidegate.testing.clock import ManualClock
 
 DEADLINE_S = 0.15
@@ -201,6 +203,39 @@ def test_a_killed_server_keeps_what_it_had_acknowledged(server: RedisServer) -> 
                 await ledger.reserve(f"t{turn}", "me", ASKED, lease_s=LEASE_S) for turn in range(8)
             ]
             assert [isinstance(one, Granted) for one in granted] == [True] * 5 + [False] * 3
+
+    asyncio.run(body())
+
+
+def test_a_reservation_that_comes_after_it_was_given_up_is_not_made(server: RedisServer) -> None:
+    """Two connections have no order: what undoes may overtake what it undoes."""
+
+    async def body() -> None:
+        line = await dial(server.url, 5.0)
+        speech, lease = Speech(), ("r", "me")
+
+        async def said(at_s: int, *, undo: bool = False) -> object:
+            moment = Moment(given_us=1_700_000_000_000_000 + at_s * 1_000_000)
+            words = (
+                speech.finish(lease, "undo", moment=moment)
+                if undo
+                else speech.reserve(lease, ASKED, 30_000_000, moment)
+            )
+            (reply,) = await ask(line, [words], 5.0)
+            return reply if undo else answer(reply).letter
+
+        await ask(line, speech.load(), 5.0)
+        assert await said(0, undo=True) == 0
+        assert await said(1) == b"T"
+        with pytest.raises(GaveUp):
+            verdict(Answer(0, 0, b"T", ()), "r", ASKED)
+        # After an hour no connection can bring it any more, and nothing of it is kept.
+        other = speech.reserve(("s", "me"), ASKED, 30_000_000, Moment(given_us=2 * 10**15))
+        await ask(line, [other], 5.0)
+        client = server.client()
+        assert sorted(client.hkeys("tidegate:leases")) == [b"", b"s"]
+        client.close()
+        line.abort()
 
     asyncio.run(body())
 
