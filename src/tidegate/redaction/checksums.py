@@ -8,6 +8,7 @@ for anything that it cannot read.
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
+from itertools import accumulate
 from types import MappingProxyType
 
 _PLAIN = bytes.maketrans(b"0123456789", bytes(range(10)))
@@ -30,6 +31,18 @@ def luhn(digits: str) -> bool:
     return (
         sum(plain.encode().translate(_PLAIN)) + sum(doubled.encode().translate(_DOUBLED))
     ) % 10 == 0
+
+
+def luhn_sums(digits: str) -> tuple[list[int], list[int]]:
+    """`luhn` for any part of `digits` without reading it again.
+
+    `luhn(digits[a:b])` is `(s[b] - s[a]) % 10 == 0` for the sums `s` of the parity of `b`.
+    """
+    raw = digits.encode()
+    plain, doubled = raw.translate(_PLAIN), raw.translate(_DOUBLED)
+    even, odd = bytearray(plain), bytearray(doubled)  # every second one, from 0 or 1 on, as it is
+    even[1::2], odd[1::2] = doubled[1::2], plain[1::2]
+    return [*accumulate(odd, initial=0)], [*accumulate(even, initial=0)]
 
 
 def mod97(compact: str) -> bool:

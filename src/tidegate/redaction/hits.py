@@ -16,6 +16,9 @@ from tidegate.redaction.spans import Kind
 
 HOLD = 500
 """Characters that may wait; every value shows what it is within this many."""
+LONGEST = 352
+"""Characters from the start of a value on that a detector must see to find it, or so much of it
+that the rest is a run: the longest address and what may touch it."""
 CONTEXT = 128
 """Characters before a value that a detector may look back at."""
 
@@ -142,9 +145,8 @@ class Detector(Protocol):
     def find(self, text: str, start: int, end: int) -> Iterable[Hit]:
         """Values in `text[start:end]`.
 
-        A detector whose hits have no `run` may say in an attribute `reach` how many characters
-        from the start of a value on it looks at; HOLD if it does not. Few are fast in text without
-        barriers.
+        A detector may say in an attribute `reach` how many characters from the start of a value on
+        it must see; LONGEST if it does not. The fewer, the faster is text without barriers.
 
         May look back at most CONTEXT characters and never at `end` or beyond. The end is
         a cut, the end of the text, or so far away that no value starting early enough to count

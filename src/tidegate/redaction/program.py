@@ -5,14 +5,14 @@ here: presets and names (policy), which detectors are asked (prefilter), the wal
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import translate
 from types import MappingProxyType
 
 from tidegate.redaction.detectors import built_in
 from tidegate.redaction.folding import fold, is_plain
-from tidegate.redaction.hits import HOLD, AnyDetector, Detector, Hit, SpanningDetector
+from tidegate.redaction.hits import HOLD, LONGEST, AnyDetector, Detector, Hit, SpanningDetector
 from tidegate.redaction.prefilter import Prefilter, Search, plain_words
 from tidegate.redaction.spans import PLACEHOLDER, Action
 
@@ -104,15 +104,23 @@ class Program:
         near, far = self._who(text, start, stop)
         return self._hits(near, text, start, stop), self._openings(far, text, start, stop)
 
+    def stride(self, text: str, start: int, view: int) -> int:
+        """How many characters of an over-long segment may be judged, seen up to `view`."""
+        near, _ = self._who(text, start, view)
+        return HOLD - max(map(_reach, near), default=0)
+
     def judge_part(
         self, text: str, start: int, stop: int, view: int
     ) -> tuple[list[Hit], list[Opening]]:
-        """As `judge` for what begins before `stop`, in a segment that goes on beyond `view`."""
+        """As `judge` for what begins before `stop`, in a segment that goes on beyond `view`.
+
+        Only hits that reach beyond what could be seen of them keep their `run`.
+        """
         near, far = self._who(text, start, view)
         hits = [
             hit
             for detector in near
-            for hit in detector.find(text, start, min(view, stop + _reach(detector)))
+            for hit in _seen(detector, text, start, min(view, stop + _reach(detector)))
             if hit.start < stop and self.accepts(text, hit)
         ]
         openings = [each for each in self._openings(far, text, start, stop) if each[0] < stop]
@@ -189,9 +197,15 @@ class Program:
         return found is None or hit.start < opened or found.end() < hit.end
 
 
+def _seen(detector: Detector, text: str, start: int, view: int) -> Iterator[Hit]:
+    for hit in detector.find(text, start, view):
+        goes_on = hit.run is None or text[hit.end : view] in {"", "."}
+        yield hit if goes_on else replace(hit, run=None)
+
+
 def _reach(detector: Detector) -> int:
-    reach = getattr(detector, "reach", HOLD)
-    return reach if isinstance(reach, int) else HOLD
+    reach = getattr(detector, "reach", LONGEST)
+    return reach if isinstance(reach, int) else LONGEST
 
 
 _ASKED_MAX = 1024

@@ -31,10 +31,7 @@ from tidegate.redaction.spans import Counts, Span
 if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
-__all__ = ["HOLD", "STRIDE", "Piece", "Redactor", "RedactorSet"]
-
-STRIDE = 148
-"""Characters that an over-long segment gives up at a time: HOLD less the longest address."""
+__all__ = ["HOLD", "Piece", "Redactor", "RedactorSet"]
 
 _PIECE = 16_384
 _OPEN_WORD = 64  # looked at anew with each piece; beyond that the walk knows where it was
@@ -174,8 +171,13 @@ class Redactor:
         self._quick = True
 
     def _work(self, text: str, *, final: bool) -> str:
-        self._held.append(text, final=final)
+        held = self._held
+        held.append(text, final=final)
         self._outlet.begin()
+        between = self._run is None and self._stop < 0
+        if between and not final and held.size <= HOLD and self._closed() <= held.at:
+            self._quick = self._quick and held.same
+            return ""  # only more of an open segment
         while self._step(final=final):
             pass
         self._settle()
@@ -207,9 +209,10 @@ class Redactor:
                 self._enter(stop)
                 return True
         if held.size > HOLD:
-            view, limit = held.index_after(HOLD), held.index_after(STRIDE)
-            self._stride = view, held.taken + STRIDE
-            self._enter(limit)
+            view = held.index_after(HOLD)
+            chars = self._program.stride(text, held.at, view)
+            self._stride = view, held.taken + chars
+            self._enter(held.index_after(chars))
             return True
         if final and held.size:
             outlet.release_chars(held.size)
@@ -278,13 +281,7 @@ class Redactor:
             hit, led_to = self._hits.pop(0)
             if hit.start < self._sealed:
                 continue
-            goes_on = hit.run is not None and (
-                led_to
-                or (
-                    self._stride is not None
-                    and self._held.text[hit.end : self._stride[0]] in {"", "."}
-                )
-            )
+            goes_on = hit.run is not None and (led_to or self._stride is not None)
             if self._outlet.mask(hit, whole=not goes_on) and goes_on:
                 self._outlet.release(hit.end)
                 self._run = hit.run

@@ -7,8 +7,9 @@ inside a longer run of digits.
 
 import re
 from collections.abc import Iterator
+from itertools import accumulate
 
-from tidegate.redaction.checksums import luhn
+from tidegate.redaction.checksums import luhn_sums
 from tidegate.redaction.detectors.digits import (
     NINE_DIGITS,
     Groups,
@@ -86,44 +87,49 @@ class Cards:
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
-        for groups in chains(text, start, end):
+        for groups in chains(text, start, end, least=_FEWEST_CUED):
             passed = 0
-            for place, (head, stop) in enumerate(groups):
+            for place, last in self._checked(text, groups):
                 if place < passed:
                     continue
-                # Short groups are one number only if they are all there is (`_grouped`).
-                spelled = stop - head < _FEWEST_IN_GROUP
-                if (spelled and joined_before(text, head)) or not starts_free(text, head):
-                    continue
-                reach = place + (MOST_DIGITS if spelled else _MOST_GROUPS)
-                size = self._longest(text, groups[place:reach], end)
-                last = groups[place + size - 1][1]
-                if size and not in_uuid(text, head, last, end):
-                    passed = place + size
-                    yield Hit(head, last, self.family, "card", CARD)
+                if self._fits(text, groups[place : last + 1], end):
+                    head, stop = groups[place][0], groups[last][1]
+                    if in_uuid(text, head, stop, end):
+                        continue
+                    passed = last + 1
+                    yield Hit(head, stop, self.family, "card", CARD)
 
-    def _longest(self, text: str, groups: Groups, end: int) -> int:
-        """How many of `groups`, from the first on, are a card; 0 if none."""
-        best, digits = 0, ""
-        spelled = groups[0][1] - groups[0][0] < _FEWEST_IN_GROUP
-        for size, (head, stop) in enumerate(groups, 1):
-            digits += text[head:stop]
-            if len(digits) > MOST_DIGITS:
-                break
-            if (
-                len(digits) >= _FEWEST_CUED
-                and luhn(digits)
-                and ends_free(text, stop, end)
-                and self._grouped(text, groups[:size], end)
-                and (
-                    (len(digits) >= FEWEST_DIGITS and in_network(digits))
-                    or cued(text, groups[0][0])
-                )
-            ):
-                best = size
-            if not spelled and stop - head < _FEWEST_IN_GROUP:
-                break  # only the last group may be this short
-        return best
+    @staticmethod
+    def _checked(text: str, groups: Groups) -> Iterator[tuple[int, int]]:
+        """First and last group of what has the right size and check digit, the longest first."""
+        digits = "".join([text[head:stop] for head, stop in groups])
+        if len(digits) < _FEWEST_CUED:
+            return
+        sums = luhn_sums(digits)
+        ends = list(accumulate(stop - head for head, stop in groups))
+        offset = reach = 0
+        for place, (head, stop) in enumerate(groups):
+            # Short groups are one number only if they are all there is (`_grouped`).
+            if stop - head >= _FEWEST_IN_GROUP or not (place or joined_before(text, head)):
+                while reach < len(ends) and ends[reach] <= offset + MOST_DIGITS:
+                    reach += 1
+                last = reach - 1
+                while last >= place and ends[last] >= offset + _FEWEST_CUED:
+                    sum_to = sums[ends[last] & 1]
+                    if (sum_to[ends[last]] - sum_to[offset]) % 10 == 0:
+                        yield place, last
+                    last -= 1
+            offset = ends[place]
+
+    def _fits(self, text: str, groups: Groups, end: int) -> bool:
+        """What stands around the groups, and how they are cut, let them be a card."""
+        head, stop = groups[0][0], groups[-1][1]
+        if not (starts_free(text, head) and ends_free(text, stop, end)):
+            return False
+        if not self._grouped(text, groups, end):
+            return False
+        digits = "".join([text[head:stop] for head, stop in groups])
+        return (len(digits) >= FEWEST_DIGITS and in_network(digits)) or cued(text, head)
 
     def _grouped(self, text: str, groups: Groups, end: int) -> bool:
         """The groups look like one number, not like a row of a table."""

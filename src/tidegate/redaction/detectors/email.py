@@ -20,6 +20,7 @@ _NOT_FIRST = ".%+'~-@"
 # Possessive repeats: a label is never split in another way, so time stays linear.
 _LETTER = f"A-Za-z{LATIN}"
 DOMAIN = re.compile(rf"(?:[{_LETTER}0-9\-]++\.)+[{_LETTER}][{_LETTER}0-9\-]*[{_LETTER}0-9]")
+_SIGN = re.compile(rf"@(?=[{_LETTER}0-9\-])")
 DOMAIN_RUN = DottedRun(re.compile(rf"(?:[{_LETTER}0-9\-]|\.(?=[{_LETTER}0-9\-]))*"))
 # `package@1.2.3` and `sd_IN@devanagari.UTF-8` name no person.
 _NO_DOMAIN = re.compile(r"[0-9]+\.[0-9]+\.|[A-Za-z]+\.(?i:utf-?8|iso-?8859|koi8|euc)\b")
@@ -36,14 +37,14 @@ class Email:
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
         floor = start
-        at = start - 1
-        while (at := text.find("@", at + 1, end)) >= 0:
+        for sign in _SIGN.finditer(text, start, end):
+            at = sign.start()
+            domain = DOMAIN.match(text, at + 1, end)
+            if domain is None or _NO_DOMAIN.match(text, at + 1, end):
+                continue
             before = text[max(floor, at - _LOCAL_MAX) : at]
             local = _local_at_end(before).lstrip(_NOT_FIRST)
             if not local or local == "git":  # git@host:path names a repository, not a person
-                continue
-            domain = DOMAIN.match(text, at + 1, end)
-            if domain is None or _NO_DOMAIN.match(text, at + 1, end):
                 continue
             floor = domain.end()
             yield Hit(at - len(local), domain.end(), self.family, "email", EMAIL, DOMAIN_RUN)

@@ -32,23 +32,35 @@ class Keys:
     family = "key"
     rank = RANKS["key"]
     shortest = 20
+    reach = 128
     anchors = ANCHORS
 
     def __init__(self) -> None:
         names = "|".join(f"(?P<{form.name}>{form.pattern})" for form in FORMATS)
-        self._pattern = re.compile(rf"(?<![A-Za-z0-9])(?:{names})")
+        # At the first character of a word that a prefix may begin with.
+        first = "".join(map(_first_chars, (form.prefix for form in FORMATS)))
+        self._start = re.compile(f"[{first}](?<![A-Za-z0-9].)")
+        self._pattern = re.compile(names)
         self._runs = {form.name: form.run for form in FORMATS}
-        first = "".join(chars for chars, _ in ANCHORS)
-        rest = "|".join(f"(?<=[{chars}]){after}" for chars, after in ANCHORS)
-        self._anchor = re.compile(f"[{first}](?:{rest})")
 
     def find(self, text: str, start: int, end: int) -> Iterator[Hit]:
         """See `Detector`."""
-        if self._anchor.search(text, start, end) is None:
-            return
-        for found in self._pattern.finditer(text, start, end):
-            rule = found.lastgroup or self.family
-            yield Hit(found.start(), found.end(), self.family, rule, SECRET, self._runs[rule])
+        begins = self._start.search(text, start, end)
+        while begins is not None:
+            found = self._pattern.match(text, begins.start(), end)
+            if found is not None:
+                rule = found.lastgroup or self.family
+                yield Hit(found.start(), found.end(), self.family, rule, SECRET, self._runs[rule])
+            begins = self._start.search(text, found.end() if found else begins.end(), end)
+
+
+def _first_chars(prefix: str) -> str:
+    """What stands in a character class of the characters that the regex `prefix` begins with."""
+    plain = _LOOKS_BEHIND.sub("", prefix)
+    return plain[1 : plain.index("]")] if plain[0] == "[" else re.escape(plain[0])
+
+
+_LOOKS_BEHIND = re.compile(r"\A\(\?<!\[[^\]]*\]\)")
 
 
 @dataclass(frozen=True, slots=True)
