@@ -159,9 +159,11 @@ def test_a_replica_and_a_cluster_are_refused(tmp_path: Path) -> None:
         assert "cluster" in refuses(cluster.url)
 
 
-def test_nobody_at_the_address_is_said_in_words(tmp_path: Path) -> None:
+def test_a_fault_of_the_address_is_said_in_words(tmp_path: Path) -> None:
     with redis_server(tmp_path) as server:
         url = server.url
+        other = url.removesuffix("/0") + "/99"
+        assert refuses(other) == "it refuses the database number of the address"
     assert refuses(url) == "nothing listens there"
 
 

@@ -92,7 +92,8 @@ class DegradingLedger:
             try:
                 await self._tell(self._share)
             except StoreUnavailable:
-                logger.warning("local_admissions_untold", extra={"count": len(self._untold)})
+                count = self._share.owes + len(self._untold)
+                logger.warning("local_admissions_untold", extra={"count": count})
         await self._inner.close()
 
     async def reserve(

@@ -50,6 +50,7 @@ _MEANINGS = {
     "NOPERM": "this user may not run the commands that limits need",
     "READONLY": "it is a replica; name the primary",
     "ReadOnlyError": "it is a replica; name the primary",
+    "ResponseError": "it refuses the database number of the address",
     "LOADING": "it is still reading its data",
     "BusyLoadingError": "it is still reading its data",
     "OOM": "its memory is full",

@@ -146,9 +146,9 @@ class Share:
                 yield Charge(limit, scope_key, amount)
 
     @property
-    def owes(self) -> bool:
-        """Whether anything was admitted here that was not taken."""
-        return bool(self.lent or self._spent)
+    def owes(self) -> int:
+        """How many reservations and counters there are of which the store has not heard."""
+        return len(self.lent) + len(self._spent)
 
     def _note_spent(self, lent: Lent, need: Need | None) -> None:
         for charge in lent.charges:

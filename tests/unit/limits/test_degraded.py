@@ -272,6 +272,21 @@ def test_at_the_end_what_was_admitted_is_told_if_the_store_serves() -> None:
     play(1, body)
 
 
+def test_what_could_not_be_told_before_the_end_is_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(world: World) -> None:
+        world.store.is_away = True
+        for turn in range(3):
+            await world.take(0, Charge(TOKENS, f"tenant:{turn}", 10))
+        await world.ledgers[0].settle("r1", "me", None)
+
+    play(1, body)
+    assert [(one.message, vars(one)["count"]) for one in caplog.records] == [
+        ("local_admissions_untold", 3)
+    ]
+
+
 def test_the_books_of_a_long_absence_do_not_grow_with_its_requests() -> None:
     """BerriAI/litellm#38193: what failed to be written must not pile up."""
 
