@@ -5,11 +5,13 @@ servers send wrong. Does not live here: the texts (open_texts), what an event me
 (responses_stream).
 """
 
+import re
 from types import MappingProxyType
 
 from tidegate.redaction.spans import UpstreamAtFault
 
 _MAX_NAMES = 8192
+_ID = re.compile(r"[A-Za-z0-9_\-]{1,128}")
 _PART_NAMES = ("content_index", "summary_index", "command_index")
 _PARTS = MappingProxyType(
     {
@@ -50,6 +52,11 @@ def part_of(base: str, event: dict[str, object]) -> tuple[str, int] | None:
         if index is not None:
             return name, index
     return None
+
+
+def is_name(value: object) -> bool:
+    """An index, or an id that can be repeated as it came."""
+    return isinstance(value, int) or (isinstance(value, str) and bool(_ID.fullmatch(value)))
 
 
 class Items:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING
 
 from tidegate.redaction.fields import WholeFields
 from tidegate.redaction.leaves import rewrite
-from tidegate.redaction.open_texts import Document, Key, NamedEvent, OpenTexts, Path
+from tidegate.redaction.open_texts import Document, Key, NamedEvent, OpenTexts, Path, put
+from tidegate.redaction.responses_begun import Begun, begun_in
 from tidegate.redaction.responses_fields import ARGUMENT_EVENTS, NAMES, without_copies
-from tidegate.redaction.responses_items import Items, part_of
+from tidegate.redaction.responses_items import Items, is_name, part_of
 from tidegate.redaction.spans import BlockedContent, UpstreamAtFault
 from tidegate.redaction.splice import dump, load, renumbered, rewritten, without_padding
 from tidegate.redaction.template import NumberedTemplate
@@ -27,8 +28,10 @@ from tidegate.redaction.treatment import ToolArguments, Treatment
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from tidegate.redaction.arguments import ArgumentsRedactor
     from tidegate.redaction.chat_fields import Audio, Logprobs
     from tidegate.redaction.policy import RedactionPolicy
+    from tidegate.redaction.treatment import Text
 
 _NAME = re.compile(r"[a-z][a-z0-9_.]{0,127}")
 _NUMBER = "sequence_number"
@@ -182,7 +185,7 @@ class ResponsesStreamRedactor:
         if not kind.endswith(".delta") or "delta" not in bare:
             if kind not in _PLAIN and not kind.startswith(_FAMILIES):
                 self.counts.unknown += 1
-            return rewrite(bare, self._fields)
+            return self._whole(kind, bare)
         delta = bare["delta"]
         others = {key: value for key, value in bare.items() if key != "delta"}
         shown = rewrite(others, self._fields)
@@ -193,6 +196,38 @@ class ResponsesStreamRedactor:
         new = self._delta(kind.removesuffix(".delta"), bare, delta, ("delta",))
         self._fed = self._fed if alone else None
         return bare if new is delta else {**bare, "delta": new}
+
+    def _whole(self, kind: str, doc: Document) -> object:
+        """An event that is no piece of a text; but it may hold the first piece of some."""
+        firsts = begun_in(kind, doc)
+        if not firsts:
+            return rewrite(doc, self._fields)
+        blank = doc
+        for first in firsts:
+            blank = put(blank, first.place, "")
+        shown = rewrite(blank, self._fields)
+        new = shown if isinstance(shown, dict) else blank
+        for first in firsts:
+            new = put(new, first.place, self._begin(first, doc))
+        return new
+
+    def _begin(self, first: Begun, doc: Document) -> str:
+        """What leaves of the first piece of a text; the rest waits for the next."""
+        # Ids that are no ids are not repeated in an event that nobody reads again.
+        names = {name: value for name, value in first.names.items() if is_name(value)}
+        carrier: Document = {"type": f"{first.base}.delta", **names, "delta": ""}
+        if _NUMBER in doc:
+            carrier[_NUMBER] = 0
+        if first.base == "response.output_text":
+            carrier["logprobs"] = []
+        way = self._way(first.base, first.names, carrier, ("delta",))
+        return first.text if way is None else way.feed(first.text)
+
+    def _way(
+        self, base: str, names: Document, carrier: Document, place: Path
+    ) -> "Text | ArgumentsRedactor | None":
+        key = (*self._key(base, names), place)
+        return self._texts.way(key, carrier, place, arguments=base in ARGUMENT_EVENTS)
 
     def _delta(self, base: str, doc: Document, value: object, place: Path) -> object:
         """A piece of a text, or an object with pieces of several."""
@@ -210,9 +245,7 @@ class ResponsesStreamRedactor:
             return value
         if self._over:
             raise UpstreamAtFault("a piece of a text after the end of the response")
-        way = self._texts.way(
-            (*self._key(base, doc), place), doc, place, arguments=base in ARGUMENT_EVENTS
-        )
+        way = self._way(base, doc, doc, place)
         if way is None:
             return value
         shown, self._fed = way.feed(value), way.feed

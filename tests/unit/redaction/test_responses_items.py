@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from tests.unit.redaction.responses import POLICY, delta, event, shown
-from tests.unit.redaction.samples import CARD
+from tests.unit.redaction.samples import CARD, EMAIL
 from tidegate.redaction import ResponsesStreamRedactor, UpstreamAtFault
+from tidegate.testing.splits import split_at
 
 
 @pytest.mark.parametrize(
@@ -124,3 +125,130 @@ def test_no_text_comes_after_the_end_of_a_response(kind: str) -> None:
     shown(redactor, delta("4111 1111 "), end, delta(""))
     with pytest.raises(UpstreamAtFault):
         redactor.feed(delta("1111 1111"))
+
+
+WHERE = {"item_id": "m", "output_index": 0}
+PART = {**WHERE, "content_index": 0}
+SUMMARY = {**WHERE, "summary_index": 0}
+BEGINNINGS: list[tuple[str, Any, list[str | int], str, dict[str, Any]]] = [
+    (
+        "response.content_part.added",
+        {**PART, "part": {"type": "output_text", "text": "TEXT", "annotations": []}},
+        ["part", "text"],
+        "response.output_text",
+        PART,
+    ),
+    (
+        "response.content_part.added",
+        {**PART, "part": {"type": "refusal", "refusal": "TEXT"}},
+        ["part", "refusal"],
+        "response.refusal",
+        PART,
+    ),
+    (
+        "response.reasoning_summary_part.added",
+        {**SUMMARY, "part": {"type": "summary_text", "text": "TEXT"}},
+        ["part", "text"],
+        "response.reasoning_summary_text",
+        SUMMARY,
+    ),
+    (
+        "response.output_item.added",
+        {"output_index": 0, "item": {"id": "m", "type": "custom_tool_call", "input": "TEXT"}},
+        ["item", "input"],
+        "response.custom_tool_call_input",
+        WHERE,
+    ),
+    (
+        "response.output_item.added",
+        {
+            "output_index": 0,
+            "item": {
+                "id": "m",
+                "type": "message",
+                "content": [{"type": "output_text", "text": "TEXT"}],
+            },
+        },
+        ["item", "content", 0, "text"],
+        "response.output_text",
+        PART,
+    ),
+    (
+        "response.in_progress",
+        {
+            "response": {
+                "output": [
+                    {
+                        "id": "m",
+                        "type": "reasoning",
+                        "summary": [{"type": "summary_text", "text": "TEXT"}],
+                    }
+                ]
+            }
+        },
+        ["response", "output", 0, "summary", 0, "text"],
+        "response.reasoning_summary_text",
+        SUMMARY,
+    ),
+    (
+        "response.shell_call_command.added",
+        {**WHERE, "command_index": 0, "command": "TEXT"},
+        ["command"],
+        "response.shell_call_command",
+        {**WHERE, "command_index": 0},
+    ),
+]
+
+
+@pytest.mark.parametrize(("kind", "fields", "place", "base", "where"), BEGINNINGS)
+def test_a_text_may_begin_where_it_is_added(
+    kind: str, fields: Any, place: list[str | int], base: str, where: Any
+) -> None:
+    text = "to jane.doe@example.com, 4111 1111 1111 1111"
+    for cut in range(1, len(text)):
+        first, rest = split_at(text, [cut])
+        redactor = ResponsesStreamRedactor(POLICY)
+        begin = json.loads(json.dumps(fields).replace("TEXT", first))
+        out = shown(
+            redactor,
+            event(kind, sequence_number=0, **begin),
+            event(f"{base}.delta", sequence_number=1, delta=rest, **where),
+            event("response.output_item.done", sequence_number=2, output_index=0),
+        )
+        seen: Any = out[0]
+        for step in place:
+            seen = seen[step]
+        assert seen + "".join(e.get("delta", "") for e in out[1:]) == f"to {EMAIL}, {CARD}"
+        assert [e["sequence_number"] for e in out] == list(range(len(out)))
+        assert redactor.pending == 0
+
+
+def test_arguments_may_begin_where_their_item_is_added() -> None:
+    raw = '{"to":"jane.doe\\u0040example.com","n":4111111111111111}'
+    for kind, base in (("function_call", "function_call"), ("mcp_call", "mcp_call")):
+        for cut in range(1, len(raw)):
+            first, rest = split_at(raw, [cut])
+            redactor = ResponsesStreamRedactor(POLICY)
+            item = {"id": "f", "type": kind, "name": "n", "arguments": first}
+            where = {"item_id": "f", "output_index": 0}
+            out = shown(
+                redactor,
+                event("response.output_item.added", output_index=0, item=item),
+                event(f"response.{base}_arguments.delta", delta=rest, **where),
+                event("response.output_item.done", output_index=0, item={**item, "arguments": raw}),
+            )
+            joined = out[0]["item"]["arguments"] + "".join(e.get("delta", "") for e in out[1:])
+            assert json.loads(joined) == {"to": EMAIL, "n": CARD}
+            assert out[-1]["item"]["arguments"] == joined
+
+
+def test_what_carries_the_rest_of_a_beginning_repeats_no_text_in_the_place_of_an_id() -> None:
+    redactor = ResponsesStreamRedactor(POLICY)
+    item = {"id": "to a@b.co", "type": "custom_tool_call", "input": "held"}
+    shown(redactor, event("response.output_item.added", output_index=0, item=item))
+    ((_, data),) = redactor.finish()
+    assert json.loads(data) == {
+        "type": "response.custom_tool_call_input.delta",
+        "output_index": 0,
+        "delta": "held",
+    }
