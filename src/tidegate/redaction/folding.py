@@ -129,9 +129,11 @@ def _folding() -> re.Pattern[str]:
 
 @cache
 def _sizing() -> re.Pattern[str]:
-    """What folds to more or less than one character."""
-    codes = (code for code, plain in fold_table().items() if len(plain or "") != 1)
-    return re.compile(f"[{_ranges(codes)}]")
+    """What folds to more than one character, or to nothing."""
+    table = fold_table().items()
+    gone = _ranges(code for code, plain in table if not plain)
+    several = _ranges(code for code, plain in table if len(plain or "") > 1)
+    return re.compile(f"[{gone}]+|[{several}]")
 
 
 def _ranges(codes: "Iterable[int]") -> str:

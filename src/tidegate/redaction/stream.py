@@ -25,7 +25,7 @@ from tidegate.redaction.folding import has_escapes
 from tidegate.redaction.held import TRIM_ABOVE, HeldText
 from tidegate.redaction.hits import HOLD, Hit, Run, SpanningDetector, Verdict
 from tidegate.redaction.outlet import Outlet, Piece, Replace
-from tidegate.redaction.program import SHORT
+from tidegate.redaction.program import SHORT, Opening
 from tidegate.redaction.spans import Counts, Span
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ class Redactor:
         self._hits: list[tuple[Hit, bool]] = []
         self._sealed = -1  # nothing that begins before this counts
         self._resume = -1  # where the next look begins
-        self._openings: list[tuple[int, int, SpanningDetector]] = []
+        self._openings: list[Opening] = []
         self._end = 0  # the last barrier known
         self._seen = 0  # no barrier lies between `_end` and here
         self._quick = True
@@ -192,27 +192,32 @@ class Redactor:
         return self._scan(final=final)
 
     def _scan(self, *, final: bool) -> bool:
-        """Take the next closed segment that may hold a value, or a stride of the open one."""
-        held, outlet = self._held, self._outlet
-        text, at = held.text, held.at
+        """Take closed segments up to one that needs a decision, or a stride of the open one."""
+        held, outlet, program = self._held, self._outlet, self._program
+        text = held.text
         end = len(text) if final else self._closed()
-        if end > at:
-            anchor = self._program.anchor(text, at, end)
+        while end > held.at:
+            anchor = program.anchor(text, held.at, end)
             if anchor is None:
                 outlet.release(end)
-                return True
-            start = cut_before(text, at, anchor.start())
-            if start > at:
+                break
+            start = cut_before(text, held.at, anchor.start())
+            if start > held.at:
                 outlet.release(start)
             stop = cut_after(text, anchor.start(), end)
-            if held.span(stop) <= HOLD:
-                self._enter(stop)
+            if held.span(stop) > HOLD:
+                break
+            hits, openings = program.judge(text, held.at, stop)
+            if hits or openings:
+                self._enter(stop, hits, openings)
                 return True
+            outlet.release(stop)
         if held.size > HOLD:
             view = held.index_after(HOLD)
-            chars = self._program.stride(text, held.at, view)
+            chars = program.stride(text, held.at, view)
             self._stride = view, held.taken + chars
-            self._enter(held.index_after(chars))
+            stop = held.index_after(chars)
+            self._enter(stop, *program.judge_part(text, held.at, stop, view))
             return True
         if final and held.size:
             outlet.release_chars(held.size)
@@ -226,14 +231,10 @@ class Redactor:
             self._seen = max(held.at, len(held.text) - 1)
         return self._end
 
-    def _enter(self, stop: int) -> None:
-        """Begin to judge what stands before `stop`: a closed segment or a stride."""
-        text, at, program = self._held.text, self._held.at, self._program
-        if self._stride is None:
-            hits, self._openings = program.judge(text, at, stop)
-        else:
-            hits, self._openings = program.judge_part(text, at, stop, self._stride[0])
+    def _enter(self, stop: int, hits: list[Hit], openings: list[Opening]) -> None:
+        """Something was found, or may begin, before `stop`: in a closed segment or a stride."""
         self._hits = [(hit, False) for hit in hits]
+        self._openings = openings
         self._stop = self._resume = stop
 
     def _judge(self, *, final: bool) -> bool:

@@ -34,7 +34,14 @@ SIZES = {
     **dict.fromkeys(("RU",), 33),
 }
 """How many characters the number of each country has."""
-_IBAN_HEAD = re.compile(r"(?<![A-Za-z0-9._%+'@~\-])([A-Za-z]{2})[0-9]{2}")
+_FREE = r"(?<![A-Za-z0-9._%+'@~\-])"
+_IBAN_HEAD = re.compile(rf"{_FREE}([A-Za-z]{{2}})[0-9]{{2}}")
+_GROUP = "[A-Za-z0-9]{4}"
+_OPEN = re.compile(rf"(?:{_GROUP}[ -]?)*+[A-Za-z0-9]{{0,3}}")
+_NUMBERS = {
+    size: re.compile(rf"(?:{_GROUP}[ -]?){{{(size - 1) // 4}}}[A-Za-z0-9]{{{(size - 1) % 4 + 1}}}")
+    for size in set(SIZES.values())
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +50,7 @@ class IbanNumber:
 
     family = "iban"
     rank = RANKS["iban"]
-    anchors = (("0-9", r"[0-9](?<=[A-Za-z]{2}[0-9]{2})"),)
+    anchors = (("0-9", rf"[0-9](?<={_FREE}[A-Za-z]{{2}}[0-9]{{2}})"),)
 
     def opens(self, text: str, start: int, stop: int) -> int | None:
         """See `SpanningDetector`: a country code and two digits, with nothing before them."""
@@ -52,18 +59,12 @@ class IbanNumber:
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""
-        size = SIZES[text[start : start + 2].upper()]
-        compact, place = "", start
-        while place < end and len(compact) < size:
-            char = text[place]
-            joiner = char in " -" and len(compact) % 4 == 0 and text[place - 1] in WORD
-            if char in WORD:
-                compact += char.upper()
-            elif not joiner:
-                return Verdict.TEXT
-            place += 1
-        if len(compact) < size or (place == end and not ended):
-            return Verdict.TEXT if ended else Verdict.WAIT
+        found = _NUMBERS[SIZES[text[start : start + 2].upper()]].match(text, start, end)
+        if found is None or (found.end() == end and not ended):
+            open_ = found is not None or _OPEN.fullmatch(text, start, end) is not None
+            return Verdict.WAIT if open_ and not ended else Verdict.TEXT
+        place = found.end()
+        compact = found[0].replace(" ", "").replace("-", "").upper()
         if text[place : min(place + 1, end)] in WORD or not iban(compact):
             return Verdict.TEXT
         return Hit(start, place, self.family, "iban", IBAN)

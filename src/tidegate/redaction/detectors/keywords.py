@@ -19,10 +19,11 @@ _WEAK = (
 )
 # What may stand between the word and its sign: quotes, emphasis, the `[None]` of a prompt.
 _VALUE_FOLLOWS = r"\\?[\"'*`]{0,3}(?: \[[^\]\n]{0,24}\])?[ \t]{0,2}[:=]$"
+# From the end backwards, because the word stands close before it.
 _KEYWORD = re.compile(
-    rf"(?:(?P<strong>{_STRONG})|{_WEAK}){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
+    rf"(?s:.*)(?:(?P<strong>{_STRONG})|{_WEAK}){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
 )
-_AUTHORIZATION = re.compile(rf"authorization{_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII)
+_AUTHORIZATION = re.compile(rf"(?s:.*)authorization{_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII)
 KEYWORD_REACH = 48
 _BETWEEN = r"[\"' \t\\*`]"
 
@@ -121,7 +122,7 @@ class KeywordValue:
         return stop
 
     def _keyword(self, text: str, stop: int) -> re.Match[str] | None:
-        return self.keyword.search(text, max(0, stop - KEYWORD_REACH), stop)
+        return self.keyword.match(text, max(0, stop - KEYWORD_REACH), stop)
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""
