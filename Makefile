@@ -111,7 +111,7 @@ foreign: $(FOREIGN)     ## chunk-invariance, pii-leak-benchmark and canarywire a
 	@$(PY) -m tests.foreign
 
 # pytest runs last, so that its summary closes the output.
-test-all: lint types contracts docs-check casebook     ## everything: static checks, case files, all tests
+test-all: lint types contracts docs-check casebook foreign     ## everything: static checks, case files, foreign suites, all tests
 	@$(PYTEST) -n 2 -m "not proof"
 
 docs: $(READY)      ## write the reference pages from the code
