@@ -1,6 +1,7 @@
 """Which ordinary texts are measured on, and how are they cut like the stream of a model?"""
 
 import asyncio
+import pydoc_data.topics
 import random
 import re
 from itertools import islice
@@ -14,9 +15,13 @@ _LONG = 7
 
 
 def prose() -> str:
-    """Thirteen chapters of Pride and Prejudice (1813, public domain), a paragraph a line."""
-    text = (_HERE / "data" / "prose.txt").read_text(encoding="ascii")
-    return "\n\n".join(part.replace("\n", " ") for part in text.split("\n\n"))
+    """A story, a paragraph a line: narration, dialogue, names, dashes, a few figures."""
+    return (_HERE / "data" / "prose.txt").read_text(encoding="ascii")
+
+
+def manual() -> str:
+    """The topics of Python's own help: technical prose with code in it."""
+    return "\n\n".join(pydoc_data.topics.topics.values())[:400_000]
 
 
 def curly_prose() -> str:
