@@ -9,7 +9,9 @@ A placeholder reads `[EMAIL_bcdfghjkmnpqrs]`: the kind, then 14 letters that onl
 knows. Letters without vowels and digits, so that no placeholder is a word, a card number or a
 phone number. Models change the spelling of what they copy: case, spaces, `-` for `_`, and the
 backslashes, stars and backticks of Markdown are forgiven, because 60 random bits are not met by
-chance. Anything else, and every placeholder that was never issued, stays as it is.
+chance. A backslash before the first bracket goes with the placeholder only if the last bracket has
+one, too: else it is the text's own (`CORP\jane@example.com`). Anything else, and every placeholder
+that was never issued, stays as it is.
 
 Values live in the memory of one request and in no representation of these objects.
 """
@@ -97,7 +99,8 @@ class Vault:
         could make it one. Cost: at most the longest placeholder and DRIFT characters.
         """
         core = ""
-        place = text.index("[", start) + 1
+        opening = text.index("[", start)
+        place = opening + 1
         stop = start + self._longest + DRIFT
         while place < len(text):
             char = text[place]
@@ -105,6 +108,8 @@ class Vault:
             if place > stop:
                 return False
             if char == "]":
+                if opening > start and text[place - 2] != "\\":
+                    return False
                 value = self._values.get(core)
                 return False if value is None else (place, value)
             if char in _CORE:

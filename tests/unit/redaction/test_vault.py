@@ -54,8 +54,8 @@ def oracle(text: str) -> str:
         core = [char for char in placeholder if char.isalnum()]
         drift = r"[_\- *`\\]*"
         body = drift + drift.join(core) + drift
-        for opening in (r"\\\[", r"\["):
-            for match in re.finditer(rf"{opening}{body}\]", text, re.IGNORECASE | re.ASCII):
+        for pair in (rf"\\\[{body}\\\]", rf"\[{body}\]"):
+            for match in re.finditer(pair, text, re.IGNORECASE | re.ASCII):
                 if len(match[0]) <= longest:
                     found.setdefault(match.start(), (match.end(), value))
     out, place = "", 0
@@ -161,6 +161,27 @@ def test_a_placeholder_that_was_never_issued_stays_literal() -> None:
     assert Vault(SALT).restore(jane) == jane
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        rf"CORP\{JANE}",
+        rf"C:\users\{JANE}\d",
+        f"\\{JANE}\\",
+        rf"\\{JANE}\\ [\{JANE}\]",
+        rf"[\[{JANE}\]",
+        f"`{JANE}` *{JOHN}* _{JANE} - {JOHN}",
+    ],
+)
+def test_a_backslash_of_the_clients_own_comes_back(text: str) -> None:
+    vault, seen = masked(text)
+    for pieces in every_split(seen, three_way_max=0):
+        assert streamed(vault, pieces) == text
+    raw = json.dumps({"path": seen})
+    for pieces in every_split(raw, three_way_max=0):
+        joined = answered(vault, [*map(call, pieces), finish("tool_calls")]).arguments[0, 0]
+        assert json.loads(joined) == {"path": text}
+
+
 def texts() -> list[str]:
     _, jane, john, odd = filled()
     return [
@@ -168,6 +189,7 @@ def texts() -> list[str]:
         f"{jane}{john}{odd}",
         f"[{jane[:-1]}{jane}{jane[:9]}",
         rf"\\{jane} \[{john[1:]} [a\_b] \{odd}\\",
+        rf"C:\{jane}\d \[{jane[1:-1]}\] \[{john[1:-1]} \ ] \\[{odd[1:-1]}\\]",
         " ".join(drifted(jane)),
         f"[EMAIL_{'*' * 9}{jane[7:]}[EMAIL{'*' * 8}{jane[7:]}",
         f"{jane[:8]}\u00e9{jane[8:]} [x] {john.swapcase()}",
