@@ -95,16 +95,6 @@ class HeldText:
         """Remove and return the original text before index `end`."""
         return self._cut(end, self._raw_end(end))
 
-    def peek(self, end: int) -> tuple[str, str]:
-        """The text before index `end`, which stays: as it came, and its folded view.
-
-        Invisible characters in front of it do not count.
-        """
-        folded = self.text[self.at : end]
-        if self._raw is None:
-            return folded, folded
-        return self._raw[self._raw_start(self.at) : self._raw_end(end)], folded
-
     def take_before(self, start: int) -> str:
         """Like `take`, with the invisible characters in front of the one at `start`."""
         return self._cut(start, self._raw_start(start))

@@ -43,6 +43,7 @@ class Outlet:
         "_program",
         "_replace",
         "_shown",
+        "_value",
         "counts",
         "cover",
         "held",
@@ -69,6 +70,7 @@ class Outlet:
         self._gaps: list[tuple[int, int]] = []
         self._growth = 0  # characters sent less characters taken
         self._shown = False  # the last value is only reported
+        self._value: _Value | None = None  # the last value, while its replacement must wait
 
     def begin(self) -> None:
         """Collect anew."""
@@ -91,12 +93,13 @@ class Outlet:
         self._growth -= self.held.pending
         self.held = held
         self.cover = 0
+        self._value = None
 
     def release(self, end: int) -> None:
         """Let the text before index `end` leave, less what a value covers."""
         held = self.held
         if self.cover > held.at:
-            self.swallow(held.take(min(end, self.cover)))
+            self._take_value(min(end, self.cover))
         if end > held.at:
             self._emit(held.take(end))
 
@@ -104,9 +107,31 @@ class Outlet:
         """Let the next `chars` original characters leave, less what a value covers."""
         held = self.held
         if self.cover > held.at:
-            self.swallow(held.take_chars(chars))
+            self._take_value(min(held.index_after(chars), self.cover))
         elif chars:
             self._emit(held.take_chars(chars))
+
+    def _take_value(self, end: int) -> None:
+        """Drop the text before `end`, which belongs to the last value."""
+        held, value = self.held, self._value
+        if value is None:
+            self.swallow(held.take(end))
+            return
+        folded = held.text[held.at : end]
+        original = held.take(end)
+        value.add(original, folded)
+        self.swallow(original)
+        if held.at >= self.cover:
+            self._replace_value()
+
+    def _replace_value(self) -> None:
+        """All of the last value is known: say what stands in its place."""
+        value, self._value = self._value, None
+        if value is not None:
+            self._drop(0, self._instead(value))
+            if self._keep:
+                end_out = self.held.taken + self._growth
+                self.spans[-1] = replace(self.spans[-1], end_out=end_out)
 
     def swallow(self, dropped: str) -> None:
         """More of the last value was taken."""
@@ -134,19 +159,19 @@ class Outlet:
             return False
         if action == "block":
             raise BlockedContent(hit.family)
-        if inside and not self._shown:
+        if inside and (not self._shown or action == "report"):
             self.cover = hit.end
-            return True
-        if inside and action == "report":
-            self.cover = hit.end
+            if not whole:
+                self._give_up()
             return True
         self.cover = min(self.cover, hit.start)  # a value that is only reported hides no other
         self._release_before(hit.start)
         self._shown = action == "report"
         start_in, start_out = held.taken, held.taken + self._growth
         if not self._shown:
-            value = held.peek(hit.end) if whole else None
-            self._drop(0, self._instead(hit, action, value))
+            self._value = _Value(hit.kind, action)
+            if not whole or (action == "mask" and self._replace is None):
+                self._give_up()
         self.cover = hit.end
         label = hit.kind.label
         self.counts[label] = self.counts.get(label, 0) + 1
@@ -165,32 +190,34 @@ class Outlet:
             )
         return True
 
-    def _release_before(self, start: int) -> None:
-        held = self.held
-        if self.cover > held.at:
-            self.swallow(held.take(self.cover))
-        self._emit(held.take_before(start))
+    def _give_up(self) -> None:
+        """The plain placeholder, which need not know the value."""
+        if self._value is not None:
+            self._drop(0, self._value.kind.placeholder)
+            self._value = None
 
-    def _instead(self, hit: Hit, action: str, value: tuple[str, str] | None) -> str:
-        """The text in place of a value; `value` is (original, folded) if all of it is known."""
-        kind = hit.kind
-        if value is None:
-            return kind.placeholder
-        original, folded = value
+    def _release_before(self, start: int) -> None:
+        if self.cover > self.held.at:
+            self._take_value(self.cover)
+        self._emit(self.held.take_before(start))
+
+    def _instead(self, value: "_Value") -> str:
+        """The text in place of a value, all of which is known."""
+        plain, folded = value.kind.placeholder, "".join(value.folded)
         if self._replace is not None:
-            return self._replace(kind, original)
-        if action == "partial":
-            plain = [char for char in folded if char.isalnum()]
-            if len(plain) >= _PARTIAL_LEAST and folded.isascii():
-                return f"{kind.placeholder[:-1]}_{''.join(plain[-_PARTIAL_SHOWN:])}]"
-        elif action == "hash":
+            return self._replace(value.kind, "".join(value.original))
+        if value.action == "partial":
+            shown = [char for char in folded if char.isalnum()]
+            if len(shown) >= _PARTIAL_LEAST and folded.isascii():
+                return f"{plain[:-1]}_{''.join(shown[-_PARTIAL_SHOWN:])}]"
+        elif value.action == "hash":
             digest = blake2s(
                 folded.encode(errors="surrogatepass"),
                 key=self._program.hash_key,
                 digest_size=_DIGEST_BYTES,
             )
-            return f"{kind.placeholder[:-1]}_{digest.hexdigest()}]"
-        return kind.placeholder
+            return f"{plain[:-1]}_{digest.hexdigest()}]"
+        return plain
 
     def _drop(self, taken: int, instead: str) -> None:
         self._growth += len(instead) - taken
@@ -200,3 +227,20 @@ class Outlet:
     def _emit(self, piece: str) -> None:
         if piece:
             self._out.append(piece)
+
+
+class _Value:
+    """A value, parts of which have not been seen or may be lengthened yet."""
+
+    __slots__ = ("action", "folded", "kind", "original")
+
+    def __init__(self, kind: Kind, action: str) -> None:
+        self.kind = kind
+        self.action = action
+        self.original: list[str] = []
+        self.folded: list[str] = []
+
+    def add(self, original: str, folded: str) -> None:
+        """The next part."""
+        self.original.append(original)
+        self.folded.append(folded)

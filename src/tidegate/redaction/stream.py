@@ -195,12 +195,11 @@ class Redactor:
         """Take closed segments up to one that needs a decision, or a stride of the open one."""
         held, outlet, program = self._held, self._outlet, self._program
         text = held.text
-        end = len(text) if final else self._closed()
-        while end > held.at:
+        while (end := len(text) if final else self._closed()) > held.at:
             anchor = program.anchor(text, held.at, end)
             if anchor is None:
                 outlet.release(end)
-                break
+                continue
             start = cut_before(text, held.at, anchor.start())
             if start > held.at:
                 outlet.release(start)

@@ -4,7 +4,7 @@ from types import FrameType
 
 import pytest
 
-from tests.unit.redaction.laws import streamed
+from tests.unit.redaction.laws import seeded, streamed
 from tests.unit.redaction.samples import BODY, EMAIL, SECRET, jwt, key, pem
 from tidegate.redaction import RedactionPolicy, Redactor
 from tidegate.redaction.hits import Hit
@@ -214,3 +214,22 @@ def test_work_grows_in_step_with_the_text(unit: str) -> None:
     # However hostile the text, a character costs a bounded amount of work.
     assert large.calls <= 60 * 3_000
     assert large.seen <= 6 * 3_000
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_nothing_waits_for_a_piece_without_text(seed: int) -> None:
+    rnd = seeded(seed)
+    words = [
+        "password:",
+        " hunter2!x",
+        "jane@b.co",
+        pem(2),
+        "\nafter",
+        " ",
+        "GB82 WEST 1234 5698",
+        "1",
+    ]
+    redactor = Redactor(POLICY)
+    for _ in range(300):
+        redactor.feed(rnd.choice(words))
+        assert redactor.feed("") == ""

@@ -207,6 +207,32 @@ def test_a_replacement_gets_kind_and_original_in_text_order() -> None:
     assert WITH.redact("x@b.co", replace=lambda kind, value: value.upper()).text == "X@B.CO"
 
 
+def test_a_replacement_gets_the_whole_of_a_value_that_another_lengthens() -> None:
+    asked: list[str] = []
+
+    def replace(kind: Kind, value: str) -> str:
+        asked.append(value)
+        return "<>"
+
+    for text, values in [
+        ("Jane Doe@example.com ok", ["Jane Doe@example.com"]),
+        ("x@b.co-Jane Doe Holdings Ltd!", ["x@b.co-Jane Doe Holdings Ltd"]),
+        ("Jane Doe Holdings Ltd.", ["Jane Doe Holdings Ltd"]),
+    ]:
+        for pieces in every_split(text):
+            asked.clear()
+            redactor = Redactor(WITH, replace=replace)
+            shown = "".join(map(redactor.feed, pieces)) + redactor.flush()
+            assert asked == values
+            assert shown == text.replace(values[0], "<>")
+            span = redactor.spans[0]
+            assert text[span.start_in : span.end_in] == values[0]
+            assert shown[span.start_out : span.end_out] == "<>"
+    hashed = WITH.with_actions({"phrase": "hash"}).with_hash_key(b"k")
+    one, other = (hashed.redact(f"Jane Doe{rest}").text for rest in ("@b.co", "@c.de"))
+    assert one != other
+
+
 def test_scan_finds_whatever_the_actions_are() -> None:
     policy = WITH.with_actions({"email": "block"})
     spans = policy.scan("x@b.co Jane Doe")
