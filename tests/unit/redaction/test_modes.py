@@ -63,7 +63,8 @@ LONG = BODY[:400]
         ("de12@example.com DE12 jane@example.com", "[REDACTED_EMAIL] DE12 [REDACTED_EMAIL]"),
         ("de89 " + "x" * 600, "de89 " + "x" * 600),
         ("de89" + "x" * 600, "de89" + "x" * 600),
-        ("id-NL91ABNA0417164300", "id-NL91ABNA0417164300"),
+        ("id-NL91ABNA0417164300", f"id-{IBAN}"),
+        ("idNL91ABNA0417164300", "idNL91ABNA0417164300"),
         ("GB82 4111 1111 1111 1111 ", "GB82 [REDACTED_CARD] "),
         # PEM
         ("-----BEGIN X-----", "-----BEGIN X-----"),

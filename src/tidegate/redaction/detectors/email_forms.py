@@ -14,7 +14,8 @@ from tidegate.redaction.spans import EMAIL
 _QUOTED = re.compile(r'"(?:[^"\\\n]|\\[^\n]){1,64}"@')
 _OPEN_QUOTE = re.compile(r'"(?:[^"\\\n]|\\[^\n]){0,64}(?:\\|"?)')
 _DOMAIN_CHARS = re.compile(rf"[A-Za-z0-9{LATIN}.\-]{{0,256}}")
-_BEFORE_QUOTE = frozenset(" \t\n\r(<[,;:=")
+# What closes a quotation; an opening quote stands behind none of it.
+_NOT_BEFORE_QUOTE = frozenset('.!?"\\')
 
 
 class QuotedEmail:
@@ -27,7 +28,8 @@ class QuotedEmail:
     def opens(self, text: str, start: int, stop: int) -> int | None:
         """See `SpanningDetector`."""
         place = stop - 1
-        if text[place] != '"' or (place > 0 and text[place - 1] not in _BEFORE_QUOTE):
+        before = text[place - 1] if place > 0 else " "
+        if text[place] != '"' or before.isalnum() or before in _NOT_BEFORE_QUOTE:
             return None
         return place if place >= start else None
 

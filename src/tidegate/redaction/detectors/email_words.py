@@ -20,7 +20,8 @@ class _Token(Enum):
 
 _SPACES = re.compile(r"[ \t]{0,2}")
 _PART = re.compile(r"[A-Za-z0-9._%+'\-]{1,64}")
-_LAST_PART = re.compile(r"(?<![A-Za-z0-9._%+'\-])[A-Za-z0-9._%+'\-]+(?=.\Z)")
+_LAST_PART = re.compile(r"(?<![A-Za-z0-9._%+'\-])[._%+'\-]*+(?P<name>[A-Za-z0-9._%+'\-]+)(?=.\Z)")
+_NOT_LAST = "._%+'-"
 _BRACKET = re.compile(r"[\[({<] ?([A-Za-z.@]{1,5}) ?[\])}>]")
 _OPEN_BRACKET = re.compile(r"[\[({<] ?[A-Za-z.@]{0,5} ?")
 _WORD = re.compile(r"[A-Za-z]{1,7}|@")
@@ -97,7 +98,7 @@ class EmailInWords:
         if text[stop - 1] not in " [({<":
             return None
         found = _LAST_PART.search(text, max(start, stop - 65), stop)
-        return found.start() if found else None
+        return found.start("name") if found else None
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""
@@ -144,10 +145,11 @@ class _Reader:
         stop = self._part(place)
         while stop is not None:
             part = self._text[place:stop]
-            labels = part.rstrip(".").split(".")
+            bare = part.rstrip(_NOT_LAST)
+            labels = bare.split(".")
             if (dotted or (not spelled and len(labels) > 1)) and _TOP.fullmatch(labels[-1]):
-                best = place + len(part.rstrip("."))
-            if part[-1] == ".":
+                best = place + len(bare)
+            if bare != part:
                 break
             sign, place = self._sign(stop)
             if sign is not _Token.DOT:

@@ -34,7 +34,7 @@ SIZES = {
     **dict.fromkeys(("RU",), 33),
 }
 """How many characters the number of each country has."""
-_FREE = r"(?<![A-Za-z0-9._%+'@~\-])"
+_FREE = "(?<![A-Za-z0-9])"
 _IBAN_HEAD = re.compile(rf"{_FREE}([A-Za-z]{{2}})[0-9]{{2}}")
 _GROUP = "[A-Za-z0-9]{4}"
 _OPEN = re.compile(rf"(?:{_GROUP}[ -]?)*+[A-Za-z0-9]{{0,3}}")
@@ -53,9 +53,11 @@ class IbanNumber:
     anchors = (("0-9", rf"[0-9](?<={_FREE}[A-Za-z]{{2}}[0-9]{{2}})"),)
 
     def opens(self, text: str, start: int, stop: int) -> int | None:
-        """See `SpanningDetector`: a country code and two digits, with nothing before them."""
-        found = _IBAN_HEAD.match(text, start, stop)
-        return start if found is not None and found[1].upper() in SIZES else None
+        """See `SpanningDetector`: a country code and two digits, touched by nothing before them."""
+        found = _IBAN_HEAD.search(text, start, stop)
+        while found is not None and found[1].upper() not in SIZES:
+            found = _IBAN_HEAD.search(text, found.end(), stop)
+        return found.start() if found else None
 
     def decide(self, text: str, start: int, end: int, *, ended: bool) -> Hit | Verdict:
         """See `SpanningDetector`."""

@@ -15,8 +15,8 @@ from tidegate.redaction.hits import Hit, Verdict
 from tidegate.redaction.spans import IP, MAC
 
 _QUAD = re.compile(
-    r"(?<![A-Za-z0-9_.%+~\-])(?<![A-Za-z0-9]/)[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
-    r"(?![A-Za-z0-9_%+~]|[.\-][A-Za-z0-9])"
+    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_.%+~/\-])[0-9]{1,3}(?:\.[0-9]{1,3}){3}"
+    r"(?![A-Za-z0-9]|[_.%+~\-][A-Za-z0-9])"
 )
 # Four numbers that count releases or chapters.
 _COUNTED = re.compile(
@@ -81,7 +81,7 @@ class IPv4Addresses:
 
 _RUN = re.compile(r"[0-9A-Fa-f:.]*")
 _LONGEST = 45
-_HEAD = re.compile(r"(?<![A-Za-z0-9.])[0-9A-Fa-f]{0,4}:\Z")
+_HEAD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z0-9]\.)[0-9A-Fa-f]{0,4}:\Z")
 # The group before it, if it is one: then the address began there.
 _GROUP_BEFORE = re.compile(r"(?<![A-Za-z0-9])[0-9A-Fa-f]{0,4}:\Z")
 _SLICE = re.compile(r"[A-Za-z0-9_\])]\[\Z")
@@ -138,10 +138,11 @@ class IPv6Addresses:
 
 _HEX = frozenset("0123456789ABCDEFabcdef")
 _DASHED = re.compile(
-    r"(?<![A-Za-z0-9.\-])(?:[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4}){2})"
+    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][.\-])"
+    r"(?:[0-9A-Fa-f]{2}(?:-[0-9A-Fa-f]{2}){5}|[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4}){2})"
     r"(?![A-Za-z0-9]|[.\-][0-9A-Fa-f])"
 )
-_MAC_HEAD = re.compile(r"(?<![A-Za-z0-9\-])[0-9A-Fa-f]{2}:\Z")
+_MAC_HEAD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z0-9]-)[0-9A-Fa-f]{2}:\Z")
 _PAIR_BEFORE = re.compile(r"(?<![A-Za-z0-9])[0-9A-Fa-f]{2}:\Z")
 _MAC_SIZE = 17
 

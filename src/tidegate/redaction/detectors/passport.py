@@ -16,7 +16,8 @@ _CUE = re.compile(
 )
 _CUE_REACH = 56
 _NUMBER = re.compile(
-    r"(?<![A-Za-z0-9_.\-])[A-Z0-9]{6,9}(?![A-Za-z0-9_]|[.\-][A-Za-z0-9])", re.ASCII
+    r"(?<![A-Za-z0-9])(?<![A-Za-z0-9][_.\-])[A-Z0-9]{6,9}(?![A-Za-z0-9]|[_.\-][A-Za-z0-9])",
+    re.ASCII,
 )
 
 
