@@ -361,7 +361,8 @@ def test_a_stream_left_before_its_content_costs_the_prompt_if_that_was_reported(
 
 def test_what_passes_unread_is_counted() -> None:
     async def body() -> None:
-        image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,iVBORw0KGgo="}}
+        url = "data:image/png;base64," + "iVBORw0KGgo" * 9
+        image = {"type": "image_url", "image_url": {"url": url}}
         world = ChatWorld(primary=answers(completion("hi")), masking=MASKED)
         await world.post(messages=[{"role": "user", "content": [image]}])
         assert world.metric("unscanned_total", direction="request") == 1

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from tidegate.redaction.arguments import ArgumentsRedactor
 from tidegate.redaction.judgement import judge_text
-from tidegate.redaction.leaves import Holder, LeafRedactor, Path
+from tidegate.redaction.leaves import BASE64_LEAST, Holder, LeafRedactor, Path
 from tidegate.redaction.treatment import Treatment
 
 _JUDGED_MAX = 16
@@ -120,7 +120,7 @@ class WholeFields:
             if is_id or (names.is_identifier(path, holder) and _IDENTIFIER.fullmatch(text)):
                 self._judge(key, text)
                 return True
-        if text and key in names.sealed and _SEALED.fullmatch(text):
+        if len(text) >= BASE64_LEAST and key in names.sealed and _SEALED.fullmatch(text):
             self.treatment.counts.passes("sealed")
             return True
         return False

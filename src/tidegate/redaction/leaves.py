@@ -19,13 +19,15 @@ if TYPE_CHECKING:
     from tidegate.redaction.policy import RedactionPolicy
 
 MAX_DEPTH = 128
+BASE64_LEAST = 64
+"""Shorter data is read like text: no image or sound is so short, but a card or a key is."""
 _KNOWN_MAX = 1024
 Path = tuple[str | int, ...]
 Holder = dict[str, object] | list[object]
 
 _BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
 _DATA_URL = re.compile(
-    r"data:[A-Za-z0-9.+/\-]{0,80}(?:;[A-Za-z0-9=._+\-]{1,80}){0,4};base64,[A-Za-z0-9+/=\r\n]*"
+    r"(data:[A-Za-z0-9.+/\-]{0,80}(?:;[A-Za-z0-9=._+\-]{1,80}){0,4};base64,)([A-Za-z0-9+/=\r\n]*)"
 )
 _BASE64_KEYS = frozenset({"data", "blob", "b64_json", "file_data", "result"})
 _BASE64_OWNERS = MappingProxyType({"data": "redacted_thinking", "result": "image_generation_call"})
@@ -129,10 +131,10 @@ class LeafRedactor:
         if self._decided and path in self._decided:
             return self._decided.pop(path)
         key = path[-1] if path and isinstance(path[-1], str) else ""
-        if text.startswith("data:") and _place(path) in _URL_KEYS and _DATA_URL.fullmatch(text):
-            self.treatment.counts.passes("base64")
-            return text
-        if text and key in _BASE64_KEYS and self._is_base64(text, key, holder):
+        if len(text) >= BASE64_LEAST and (
+            (text.startswith("data:") and _place(path) in _URL_KEYS and self._is_data_url(text))
+            or (key in _BASE64_KEYS and self._is_base64(text, key, holder))
+        ):
             self.treatment.counts.passes("base64")
             return text
         return self.treatment.whole(text, key)
@@ -159,6 +161,13 @@ class LeafRedactor:
             return  # its texts have been joined with those around it
         self._inside = path
         self._decided = dict(across_parts(list(part_texts(items, path)), self.treatment))
+
+    def _is_data_url(self, text: str) -> bool:
+        found = _DATA_URL.fullmatch(text)
+        if found is None or len(found[2]) < BASE64_LEAST:
+            return False
+        policy = self.treatment.policy
+        return policy.program.clean(found[1]) or not policy.scan(found[1])
 
     @staticmethod
     def _is_base64(text: str, key: str, holder: Holder) -> bool:

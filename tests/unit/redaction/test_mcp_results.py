@@ -12,7 +12,7 @@ from tidegate.redaction import BlockedContent, RedactionPolicy, redact_tree
 POLICY = RedactionPolicy.preset("default")
 LEAK = "to jane@example.com"
 SAFE = f"to {EMAIL}"
-PIXELS = "iVBORw0KGgo/4111111111111111"
+PIXELS = "iVBORw0KGgo/4111111111111111" * 3
 
 
 def reply(result: Any) -> dict[str, Any]:

@@ -98,7 +98,7 @@ def test_what_is_held_leaves_in_one_event_before_the_block_stops() -> None:
 
 def test_an_unchanged_stream_is_the_same_objects() -> None:
     upstream = Upstream()
-    upstream.thinking(["Hm. ", "So. "])
+    upstream.thinking(["Hm. ", "So. "], "c2lnbmVk" * 8)
     upstream.text(["Hello! ", "Again, ", "and again. "])
     upstream.tool(['{"a":', '"b."}'])
     redactor = MessagesStreamRedactor(POLICY)
@@ -179,7 +179,7 @@ def test_thinking_may_pass_as_it_is_and_is_counted() -> None:
 
 
 def test_encrypted_thinking_passes_and_is_counted() -> None:
-    block = {"type": "redacted_thinking", "data": "QUJD/4111111111111111"}
+    block = {"type": "redacted_thinking", "data": "QUJD/4111111111111111" * 4}
     redactor = MessagesStreamRedactor(POLICY)
     assert shown(redactor, start(block))[0]["content_block"] == block
     assert redactor.counts.passed == {"base64": 1}
@@ -232,7 +232,7 @@ def test_other_fields_are_redacted_whole_and_structure_passes() -> None:
         "type": "web_search_result_location",
         "url": "https://u:p@h.org",
         "cited_text": VISA,
-        "encrypted_index": "QUJD",
+        "encrypted_index": "QUJD" * 16,
     }
     result = {
         "type": "web_search_tool_result",
@@ -242,7 +242,7 @@ def test_other_fields_are_redacted_whole_and_structure_passes() -> None:
                 "type": "web_search_result",
                 "url": "https://e.org",
                 "title": "a@b.co",
-                "encrypted_content": "QUJD",
+                "encrypted_content": "QUJD" * 16,
             }
         ],
     }

@@ -32,7 +32,7 @@ CHAT = {
         {"role": "user", "name": "536-90-4399", "content": [
             {"type": "text", "text": LEAK},
             {"type": "image_url", "image_url": {"url": URL, "detail": "low"}},
-            {"type": "input_audio", "input_audio": {"data": "4111111111111111", "format": "wav"}},
+            {"type": "input_audio", "input_audio": {"data": PIXELS, "format": "wav"}},
             {"type": "file", "file": {"filename": "jane@example.com.pdf", "file_data": URL}},
         ]},
         {"role": "assistant", "content": None, "refusal": LEAK, "tool_calls": [
@@ -124,9 +124,9 @@ MESSAGES = {
 }  # fmt: skip
 
 DIALECTS: list[tuple[Callable[..., Any], dict[str, Any], list[str]]] = [
-    (redact_chat_request, CHAT, [URL, "4111111111111111", URL]),
+    (redact_chat_request, CHAT, [URL, PIXELS, URL]),
     (redact_responses_request, RESPONSES, [URL, URL, URL, PIXELS]),
-    (redact_messages_request, MESSAGES, [PIXELS, PIXELS, "c2ln"]),
+    (redact_messages_request, MESSAGES, [PIXELS, PIXELS]),
 ]
 
 

@@ -41,7 +41,7 @@ def test_every_item_of_a_response_is_read() -> None:
         "instructions": "for jane@example.com",
         "output": [
             {"type": "reasoning", "id": "r", "summary": [{"type": "summary_text", "text": VISA}],
-             "encrypted_content": "QUJD"},
+             "encrypted_content": "QUJD" * 16},
             {"type": "message", "id": "m", "content": [
                 {"type": "output_text", "text": "a@b.co", "logprobs": spelled, "annotations": [
                     {"type": "url_citation", "url": "https://u:p@e.org", "title": "c@d.co"}]},

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.unit.redaction.chat import content, finish, run
-from tests.unit.redaction.samples import CARD, EMAIL, MASKED, SECRET, SSN, VISA
+from tests.unit.redaction.samples import CARD, EMAIL, MASKED, SECRET, SSN, VISA, key
 from tidegate.redaction import (
     BlockedContent,
     RedactionPolicy,
@@ -15,10 +15,11 @@ from tidegate.redaction import (
 )
 
 POLICY = RedactionPolicy.preset("default")
+SOUND = "4111111111111111" * 4
 PARTS: list[dict[str, Any]] = [
     {"type": "text", "text": "I am jane@example.com"},
     {"type": "image_url", "image_url": {"url": "https://example.org/a.png", "detail": "low"}},
-    {"type": "input_audio", "input_audio": {"data": "4111111111111111", "format": "wav"}},
+    {"type": "input_audio", "input_audio": {"data": SOUND, "format": "wav"}},
     {"type": "text", "text": f"card {VISA}"},
 ]
 
@@ -199,8 +200,8 @@ def test_a_tree_is_redacted_leaf_by_leaf() -> None:
         "result": {
             "content": [
                 {"type": "text", "text": "to jane@example.com"},
-                {"type": "image", "data": "4111111111111111", "mimeType": "image/png"},
-                {"type": "resource", "resource": {"uri": "x:1", "blob": "4111111111111111"}},
+                {"type": "image", "data": SOUND, "mimeType": "image/png"},
+                {"type": "resource", "resource": {"uri": "x:1", "blob": SOUND}},
             ],
             "structuredContent": {
                 "id": "536-90-4399",
@@ -279,7 +280,28 @@ def test_a_text_that_looks_like_a_data_url_is_read_as_text(holder: dict[str, Any
     ],
 )
 def test_a_data_url_where_one_belongs_passes(holder: dict[str, Any]) -> None:
-    part = json.loads(json.dumps(holder).replace("X", "data:image/png;base64,4111111111111111"))
+    part = json.loads(json.dumps(holder).replace("X", f"data:image/png;base64,{SOUND}"))
     body: dict[str, object] = {"messages": [{"content": [part]}]}
     assert redact_chat_request(body, POLICY) == (body, {})
     assert redact_tree(body, POLICY) == (body, {})
+
+
+@pytest.mark.parametrize(
+    "holder",
+    [
+        {"resource": {"uri": "x:1", "blob": "X"}},
+        {"input_audio": {"data": "X", "format": "wav"}},
+        {"image_url": {"url": "data:image/png;base64,X"}},
+        {"image_url": {"url": "data:text/plain;n=X;base64," + "QUJD" * 16}},
+        {"image_url": {"url": "data:a/X;base64," + "QUJD" * 16}},
+        {"b64_json": "X"},
+        {"signature": "X"},
+    ],
+)
+@pytest.mark.parametrize("value", ["4111111111111111", "536-90-4399", key("ghp_", 36)])
+def test_what_is_too_short_for_base64_is_read_as_text(holder: dict[str, Any], value: str) -> None:
+    part = json.loads(json.dumps(holder).replace("X", value))
+    body: dict[str, object] = {"messages": [{"content": [part]}]}
+    new, counts = redact_chat_request(body, POLICY)
+    assert value not in json.dumps(new)
+    assert sum(counts.values()) == 1
