@@ -12,34 +12,46 @@ escape; `open_end` says where to cut.
 import re
 import unicodedata
 from functools import cache
-from heapq import merge
 from html.entities import html5
 from typing import TYPE_CHECKING
 
 from tidegate.redaction.places import Unit
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2043, 0x2212, 0xFE58, 0xFE63)
-# Also the marks that stand above, below or around another character: they hide it from a filter
-# and from nobody else.
+# Also control characters, fillers, and the marks that stand above, below or around another
+# character: they hide it from a filter and from nobody else.
 _INVISIBLE = (
+    *range(9),
+    *range(0x0E, 0x20),
+    *range(0x7F, 0x85),
+    *range(0x86, 0xA0),
     0x00AD,
     *range(0x0300, 0x0370),
     *range(0x0483, 0x048A),
     0x061C,
-    0x180E,
+    0x115F,
+    0x1160,
+    0x17B4,
+    0x17B5,
+    *range(0x180B, 0x1810),
     *range(0x1AB0, 0x1B00),
     *range(0x1DC0, 0x1E00),
     *range(0x200B, 0x2010),
     *range(0x202A, 0x202F),
     *range(0x2060, 0x2070),
     *range(0x20D0, 0x2100),
+    0x3164,
     *range(0xFE00, 0xFE10),
     *range(0xFE20, 0xFE30),
     0xFEFF,
+    0xFFA0,
+    *range(0xFFF9, 0xFFFC),
+    *range(0x1BCA0, 0x1BCA4),
+    *range(0x1D173, 0x1D17B),
     *range(0xE0000, 0xE0080),
     *range(0xE0100, 0xE01F0),
 )
@@ -60,15 +72,20 @@ _NAME_MAX = 12
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 # In a string literal these stand for themselves because the plain character would end it.
 _QUOTING = frozenset(map(ord, "\"'\\`"))
+CONTROLS = r"\x00-\x08\x0e-\x1f\x7f"
+"""What stands in a character class of the control characters of ASCII that vanish."""
+_COLOR = r"\[[0-9;:?]{0,24}"
 _OPEN = re.compile(
     r"%(?:25){0,4}[2-7]?"
     r"|&(?:amp;){0,4}(?:#(?:[0-9]{0,15}|[xX][0-9A-Fa-f]{0,14})|(?P<name>[A-Za-z][A-Za-z0-9]{0,11}|))"
-    r"|\\{1,4}(?:u[0-9A-Fa-f]{0,3}|x[0-9A-Fa-f]?)?"
+    r"|\\{1,4}(?:u[0-9A-Fa-f]{0,3}|x[0-9A-Fa-f]?|03?)?"
+    rf"|(?:\x1b|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e))(?:{_COLOR})?"
 )
 OPEN_MAX = 40
 """An escape that has not ended has fewer characters."""
 
 _ASTRAL = 0x10000
+_odd = re.compile(rf"[%&\\{CONTROLS}]").search
 
 
 @cache
@@ -112,11 +129,14 @@ def _name_starts() -> frozenset[str]:
 def _escape() -> re.Pattern[str]:
     names = "|".join(_named())
     return re.compile(
-        r"[%&\\\0](?:"  # three runs of characters, so that `re` makes a bit map of them
+        r"[%&\\\x1b](?:"
         r"(?<=%)(?:25){0,4}(?P<percent>[2-7][0-9A-Fa-f])"
         r"|(?<=&)(?:amp;){0,4}(?:#(?:0{0,8}(?P<decimal>[1-9][0-9]{0,6})"
         rf"|[xX]0{{0,8}}(?P<hex>[1-9A-Fa-f][0-9A-Fa-f]{{0,5}}))|(?P<name>{names}));"
-        r"|(?<=\\)\\{0,3}(?:u(?P<unit>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})|(?P<control>[nrt])))"
+        rf"|(?P<color>(?<=\x1b){_COLOR}[A-Za-z]"
+        rf"|(?<=\\)\\{{0,3}}(?:u001[bB]|x1[bB]|033|e){_COLOR}m)"
+        r"|(?<=\\)\\{0,3}(?:u(?P<unit>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
+        r"|(?P<control>[nrt])|(?P<sign>[_\-.@+~:/=])))"
     )
 
 
@@ -159,48 +179,56 @@ def _fold_chars(text: str) -> str:
     return text if text.isascii() else _folding().sub(_plain_char, text)
 
 
-def has_escapes(text: str) -> bool:
+def may_escape(text: str) -> bool:
     """There is a character that an escape begins with."""
-    return "%" in text or "&" in text or "\\" in text
+    return "%" in text or "&" in text or "\\" in text or "\x1b" in text
 
 
 def is_plain(text: str) -> bool:
     """Nothing in `text` folds, and no escape begins in it."""
-    return not has_escapes(text) and (text.isascii() or _folding().search(text) is None)
+    return _odd(text) is None and (text.isascii() or _folding().search(text) is None)
 
 
 def fold(text: str) -> str:
     """The detector's view of `text`; the same object when nothing in it folds."""
-    if has_escapes(text):
-        text = _escape().sub(_decoded, text)
-    return _fold_chars(text)
+    if _odd(text) is None:
+        return _fold_chars(text) if not text.isascii() else text
+    return _folding().sub(_plain_char, _escape().sub(_decoded, text))
 
 
 def resized(text: str) -> tuple[str, list[Unit]]:
     """`fold(text)`, and the stretches of it that are longer or shorter than their originals."""
-    if text.isascii():
-        if not has_escapes(text):
-            return text, []
-        found: Iterable[re.Match[str]] = _escape().finditer(text)
-    else:
-        found = _sizing().finditer(text)
-        if has_escapes(text):
-            found = merge(found, _escape().finditer(text), key=re.Match.start)
+    if _odd(text) is None and text.isascii():
+        return text, []
     out: list[str] = []
     units: list[Unit] = []
     place = at = 0
-    for each in found:
-        start, end = each.span()
-        plain = _fold_chars(_decoded(each))
-        if len(plain) == end - start:
-            continue
-        between = text[place:start]
+    for start, end, plain in _changes(text):
+        between = _fold_chars(text[place:start])
         at += len(between)
-        out += [_fold_chars(between), plain]
+        out += [between, plain]
         units.append(Unit(at, start, len(plain), end - start))
         at, place = at + len(plain), end
     out.append(_fold_chars(text[place:]))
     return "".join(out), units
+
+
+def _changes(text: str) -> "Iterator[tuple[int, int, str]]":
+    """Start and end of what folds to another size, and what it folds to."""
+    place = 0
+    for found in _escape().finditer(text):
+        decoded = _decoded(found)
+        if decoded != found[0]:
+            yield from _sized(text, place, found.start())
+            yield *found.span(), _fold_chars(decoded)
+            place = found.end()
+    yield from _sized(text, place, len(text))
+
+
+def _sized(text: str, start: int, end: int) -> "Iterator[tuple[int, int, str]]":
+    for found in _sizing().finditer(text, start, end):
+        plain = "" if len(found[0]) > 1 else _plain_char(found)
+        yield *found.span(), plain
 
 
 def _decoded(found: re.Match[str]) -> str:
@@ -209,6 +237,10 @@ def _decoded(found: re.Match[str]) -> str:
     if kind is None:
         return found[0]
     value = found[kind]
+    if kind == "color":
+        return ""
+    if kind == "sign":
+        return value
     if kind == "name":
         return _named()[value]
     if kind == "control":
@@ -225,7 +257,7 @@ def _decoded(found: re.Match[str]) -> str:
 def open_end(text: str) -> int:
     """Where an escape begins that more text may complete or lengthen, or the end of `text`."""
     low = max(0, len(text) - OPEN_MAX)
-    place = max(text.rfind("%", low), text.rfind("&", low), text.rfind("\\", low))
+    place = max(text.rfind(char, low) for char in "%&\\\x1b")
     if place < 0:
         return len(text)
     if text[place] == "\\":

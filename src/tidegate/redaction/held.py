@@ -4,7 +4,7 @@ Lives here: the folded buffer (some context that already left, then the held tex
 held text where it differs, and the translation of indices. Does not live here: any decision.
 """
 
-from tidegate.redaction.folding import has_escapes, is_plain, open_end, resized
+from tidegate.redaction.folding import is_plain, may_escape, open_end, resized
 from tidegate.redaction.hits import CONTEXT
 from tidegate.redaction.places import Places, Unit
 
@@ -58,13 +58,13 @@ class HeldText:
 
     def append(self, text: str, *, final: bool = False) -> None:
         """Add what arrived; `final` says that nothing follows."""
-        if self._tail or has_escapes(text):
+        if self._raw is None and not self._tail and is_plain(text):
+            self.text += text
+            return
+        if self._tail or may_escape(text):
             text = self._tail + text
             cut = len(text) if final else open_end(text)
             text, self._tail = text[:cut], text[cut:]
-        if self._raw is None and is_plain(text):
-            self.text += text
-            return
         folded, units = resized(text)
         if self._raw is None:
             if folded == text and not units:

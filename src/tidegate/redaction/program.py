@@ -23,8 +23,8 @@ Opening = tuple[int, int, SpanningDetector]
 """Where a longer value may begin, and the rank and the detector that say so."""
 
 _PLACEHOLDER_MAX = 96
-# A digit may belong to a group that goes on behind a space, an escape to any value.
-_ALWAYS = r"0-9%&\\"
+# A digit may belong to a group that goes on behind a space.
+_ALWAYS = "0-9"
 
 _NO_REGIONS: Mapping[str, Sequence[str]] = MappingProxyType({})
 
@@ -65,7 +65,7 @@ class Program:
         ]
         self.trigger: Search = Prefilter(short, always=_ALWAYS).search
         """The first place that makes text shorter than SHORT worth a look."""
-        self.plain = plain_words(short, always=_ALWAYS, less_than=SHORT)
+        self.plain = plain_words(short, always=rf"{_ALWAYS}%&\\", less_than=SHORT)
         """Matches text in which no value can be; group 1 ends where it may be cut."""
         self._allow = (
             re.compile("|".join(translate(fold(value)) for value in allow)) if allow else None

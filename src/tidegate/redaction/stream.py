@@ -21,7 +21,7 @@ from operator import itemgetter
 from typing import TYPE_CHECKING
 
 from tidegate.redaction.barriers import LOOSE, cut_after, cut_before, last_cut
-from tidegate.redaction.folding import has_escapes
+from tidegate.redaction.folding import is_plain
 from tidegate.redaction.held import TRIM_ABOVE, HeldText
 from tidegate.redaction.hits import HOLD, Hit, Run, SpanningDetector, Verdict
 from tidegate.redaction.outlet import Outlet, Piece, Replace
@@ -128,12 +128,13 @@ class Redactor:
     def _cut(self, whole: str, at: int, text: str) -> int:
         """Up to where `whole` may leave because no value can be there; -1 if that is not clear."""
         program, size = self._program, len(whole)
-        if not text.isascii() or len(text) > _PIECE or size - len(text) - at >= _OPEN_WORD:
+        if size - len(text) - at >= _OPEN_WORD or len(text) > _PIECE or not is_plain(text):
             return -1
-        if size - at < SHORT and program.trigger(whole, at, size) is None:
+        if size - at >= SHORT or program.trigger(whole, at, size) is not None:
+            if program.anchor(whole, at, size) is not None:
+                return -1
+        elif text.isascii():
             return size if text[-1:] in LOOSE else whole.rfind(" ", at) + 1 or at
-        if has_escapes(text) or program.anchor(whole, at, size) is not None:
-            return -1
         cut = last_cut(whole, at) or at
         return cut if size - cut < _OPEN_WORD else -1
 

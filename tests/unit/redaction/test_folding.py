@@ -80,7 +80,7 @@ PIECES = [
     "00",
     "n",
 ]
-PIECES += ["\uff20", "\u200b", "a", " ", "\u0301", "\ufb01", ";"]
+PIECES += ["\uff20", "\u200b", "a", " ", "\u0301", "\ufb01", ";", "\x1b", "[1m", "33", "_", "\x00"]
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
@@ -118,6 +118,15 @@ ESCAPED = [
     ("jane@\ufb01rm.com", EMAIL),
     ("\ufb01@example.com", EMAIL),
     ("\u2488a@example.com", "[REDACTED_EMAIL]"),
+    ("4111\x001111 \x7f1111 1111", CARD),
+    ("jane@ex\u3164ample.com", EMAIL),
+    ("\x1b[32m536-90-4399\x1b[0m ok", f"\x1b[32m{SSN}\x1b[0m ok"),
+    ("\x1b[1;36m" + VISA + "\x1b[m", f"\x1b[1;36m{CARD}\x1b[m"),
+    ("ja\x1b[1mne@exa\x1b[0mmple.com", EMAIL),
+    (r"\033[32m536-90-4399\x1b[0m \e[mok", rf"\033[32m{SSN}\x1b[0m \e[mok"),
+    ("gh" + r"p\_" + BODY[:36], SECRET),
+    (r"jane\_doe\@example\.com", EMAIL),
+    (r"https:\/\/jane:pw@example.com\/x", rf"https:\/\/{SECRET}@example.com\/x"),
 ]
 
 
