@@ -61,7 +61,7 @@ class Crew:
             return
         logger.info("worker_spawned", extra={"worker": slot, "pid": started.process.pid})
         channel = Channel(
-            started.channel,
+            started.ends,
             for_parent,
             heard=lambda message: self._heard(run, message),
             lost=lambda: self._lost(run),

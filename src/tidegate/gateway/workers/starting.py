@@ -10,8 +10,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+from tidegate.gateway.workers.channel import Ends, make_ends
 
 _MODULE = "tidegate.gateway.workers"
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
@@ -31,20 +33,25 @@ class Started:
     """A worker process and our end of the channel to it."""
 
     process: "subprocess.Popen[bytes]"
-    channel: socket.socket
+    ends: Ends
 
 
 Start = Callable[[int, Inherited], Started]
 
 
-def start(slot: int, inherited: Inherited) -> Started:
-    """Start the worker of place `slot`. Raises OSError when the system has no room for it."""
-    ours, theirs = socket.socketpair()
-    fds = (theirs.fileno(), inherited.listening.fileno(), inherited.seats)
+def start(slot: int, inherited: Inherited, *, command: Sequence[str] | None = None) -> Started:
+    """Start the worker of place `slot`. Raises OSError when the system has no room for it.
+
+    `command` is ours, unless another program is to play the worker.
+    """
+    ours, theirs = make_ends()
+    fds = (theirs.read, theirs.write, inherited.listening.fileno(), inherited.seats)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         process = subprocess.Popen(  # noqa: S603 - ourselves
-            [*command(), str(slot), *map(str, fds)], stdin=subprocess.DEVNULL, pass_fds=fds
+            [*(command or own_command()), str(slot), *map(str, fds)],
+            stdin=subprocess.DEVNULL,
+            pass_fds=fds,
         )
     except OSError:
         ours.close()
@@ -55,7 +62,7 @@ def start(slot: int, inherited: Inherited) -> Started:
     return Started(process, ours)
 
 
-def command() -> list[str]:
+def own_command() -> list[str]:
     """The interpreter and module of a worker, as this process was started."""
     flags = sys.flags
     options = {"-I": flags.isolated, "-E": flags.ignore_environment, "-s": flags.no_user_site}
@@ -67,4 +74,4 @@ def command() -> list[str]:
     return [sys.executable, *given, *warned, "-m", _MODULE]
 
 
-__all__ = ["SIGNALS", "Inherited", "Start", "Started", "command", "start"]
+__all__ = ["SIGNALS", "Inherited", "Start", "Started", "own_command", "start"]

@@ -2,7 +2,7 @@
 
 Lives here: the messages of both directions and how they lie on the wire: a length of four bytes,
 big-endian, then one message in MessagePack. Does not live here: who says what when (plan, duty),
-the socket (channel).
+the pipes (channel).
 """
 
 from typing import Literal, TypeVar

@@ -1,6 +1,6 @@
 """How does one of several processes serve?
 
-Started by the parent, with its place and three inherited descriptors as arguments. Lives here:
+Started by the parent, with its place and four inherited descriptors as arguments. Lives here:
 carrying out what duty decides, with a service and one listener. Does not live here: any decision
 about the process (duty), what is served (app), how running requests end (ending).
 """
@@ -30,7 +30,7 @@ from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision
 from tidegate.gateway.settings import settings_of
 from tidegate.gateway.workers import duty, words
-from tidegate.gateway.workers.channel import Channel
+from tidegate.gateway.workers.channel import Channel, Ends
 from tidegate.gateway.workers.numbers import families_of
 from tidegate.gateway.workers.seats import Seat, Table
 from tidegate.gateway.workers.starting import SIGNALS
@@ -38,6 +38,7 @@ from tidegate.gateway.workers.starting import SIGNALS
 logger = logging.getLogger(__name__)
 
 _USAGE = 2
+_LAST_WORDS_S = 1.0
 
 
 class Service(Protocol):
@@ -77,14 +78,12 @@ Make = Callable[[Config, bytes], Service]
 class Worker:
     """One run of one worker: `serve` once.
 
-    `channel` leads to the parent, `listening` is the socket that all share, `seat` our place in
+    `ends` leads to the parent, `listening` is the socket that all share, `seat` our place in
     the table of connections.
     """
 
-    def __init__(
-        self, make: Make, *, channel: socket.socket, listening: socket.socket, seat: Seat
-    ) -> None:
-        self._make, self._socket, self._listening, self._seat = make, channel, listening, seat
+    def __init__(self, make: Make, *, ends: Ends, listening: socket.socket, seat: Seat) -> None:
+        self._make, self._ends, self._listening, self._seat = make, ends, listening, seat
         self._duty = duty.Duty()
         self._orders: asyncio.Queue[duty.Order] = asyncio.Queue()
         self._ending = Ending()
@@ -95,7 +94,7 @@ class Worker:
 
     async def serve(self) -> int:
         """Come up, serve, drain; returns the exit code."""
-        self._channel = Channel(self._socket, words.for_worker, heard=self._heard, lost=self._lost)
+        self._channel = Channel(self._ends, words.for_worker, heard=self._heard, lost=self._lost)
         asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self._signaled)
         signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         obeying = self._ending.beside(self._obey())
@@ -107,6 +106,7 @@ class Worker:
         finally:
             ended.cancel()
             obeying.cancel()
+            await self._channel.closed(within_s=_LAST_WORDS_S)
         return self._ending.code
 
     async def _serve(self, begin: duty.Open) -> None:
@@ -224,7 +224,7 @@ def main(arguments: Sequence[str]) -> int:
     """One worker, from the arguments that its parent gives it; returns the exit code."""
     try:
         slot, *fds = map(int, arguments)
-        channel, listening, seats = fds
+        read, write, listening, seats = fds
     except ValueError:
         sys.stderr.write("A worker is started by `tidegate serve --workers`, not by hand.\n")
         return _USAGE
@@ -237,7 +237,7 @@ def main(arguments: Sequence[str]) -> int:
     async def serve() -> int:
         worker = Worker(
             lambda config, secret: _gateway(slot, config, secret),
-            channel=socket.socket(fileno=channel),
+            ends=Ends(read, write),
             listening=socket.socket(fileno=listening),
             seat=Seat(Table(seats), slot),
         )
