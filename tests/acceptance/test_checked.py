@@ -12,7 +12,7 @@ from tests.acceptance.processes import tidegate
 from tidegate.cli import run
 
 EXAMPLES = sorted((Path(__file__).parents[2] / "examples").glob("*.yaml"))
-NAMES = ("ACME_KEY", "PRIMARY_KEY", "BACKUP_KEY", "BACKEND_TOKEN", "ADMIN_TOKEN")
+NAMES = ("ACME_KEY", "PRIMARY_KEY", "BACKUP_KEY", "BACKEND_TOKEN", "ADMIN_TOKEN", "REDIS_PASSWORD")
 # Long enough for a key, and found again if one of them were shown.
 ENVIRON = {name: f"{name.lower()}-{'x' * 32}" for name in NAMES}
 
@@ -51,7 +51,8 @@ def test_a_file_whose_secrets_are_missing_names_each_of_them(tmp_path: Path) -> 
     (full,) = [path for path in EXAMPLES if path.stem == "full"]
     done = tidegate(tmp_path, "check", "--config", str(full))
     assert done.returncode == 3
-    assert all(f"{name}" in done.stderr for name in NAMES)
+    text = full.read_text()
+    assert all((name in done.stderr) is (name in text) for name in NAMES)
     assert all(line.startswith(f"{full}:") for line in done.stderr.splitlines())
 
 

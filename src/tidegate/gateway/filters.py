@@ -82,8 +82,8 @@ class PassThrough:
         return []
 
     def tally(self) -> str:
-        """The counts, as they read at the end."""
-        return str(self.counts)
+        """How much was hidden, as it reads at the end."""
+        return str(self.counts.hidden)
 
 
 class Masked:
@@ -129,13 +129,13 @@ class Masked:
         return [part for data in held if (part := _words_of(data))]
 
     def tally(self) -> str:
-        """The counts, as they read at the end; with a classifier, when it has answered."""
+        """How much was hidden, as it reads at the end, when a classifier has answered, too."""
         if self.holes is None:
-            return str(self.counts)
+            return str(self.counts.hidden)
 
         def late(judged: Judged) -> str:
             del judged
-            return str(self.counts)
+            return str(self.counts.hidden)
 
         return self.holes.open((), late)
 

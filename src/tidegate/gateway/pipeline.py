@@ -45,7 +45,7 @@ class StreamFilter(Protocol):
         """What may leave of the held text when the stream broke; half a secret is not among it."""
 
     def tally(self) -> str:
-        """The counts, as they read at the end."""
+        """How much was hidden, as it reads at the end."""
 
 
 class AnswerFilter(Protocol):

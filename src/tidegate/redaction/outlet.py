@@ -174,7 +174,7 @@ class Outlet:
                 self._give_up()
         self.cover = hit.end
         label = hit.kind.label
-        self.counts[label] = self.counts.get(label, 0) + 1
+        self.counts.found(label, shown=self._shown)
         if self._keep:
             self.spans.append(
                 Span(

@@ -34,7 +34,8 @@ class Counts(dict[str, int]):
     `unscanned` counts what passed as it was although nobody read it, or although something was
     found in it: never in silence. `passed` says why: `base64`, `key` (of an object), `number`,
     `structural` (a field that steers a client), `sealed` (only the upstream can read it). `unknown`
-    counts events of a kind that is not known, whose strings were redacted one by one.
+    counts events of a kind that is not known, whose strings were redacted one by one. `shown` says
+    how many of each label left as they were, because they were only to be reported.
     """
 
     def __init__(self, *args: Mapping[str, int], **labels: int) -> None:
@@ -42,6 +43,19 @@ class Counts(dict[str, int]):
         self.unknown = 0
         self.unscanned = 0
         self.passed: dict[str, int] = {}
+        self.shown: dict[str, int] = {}
+
+    @property
+    def hidden(self) -> dict[str, int]:
+        """How many of each label nobody sees, in first-seen order."""
+        rest = {label: count - self.shown.get(label, 0) for label, count in self.items()}
+        return {label: count for label, count in rest.items() if count}
+
+    def found(self, label: str, *, shown: bool = False) -> None:
+        """One more."""
+        self[label] = self.get(label, 0) + 1
+        if shown:
+            self.shown[label] = self.shown.get(label, 0) + 1
 
     def passes(self, why: str) -> None:
         """One more thing passes as it is."""
@@ -52,6 +66,8 @@ class Counts(dict[str, int]):
         """Take over what another document counted."""
         for label, count in other.items():
             self[label] = self.get(label, 0) + count
+        for label, count in other.shown.items():
+            self.shown[label] = self.shown.get(label, 0) + count
         for why, count in other.passed.items():
             self.passed[why] = self.passed.get(why, 0) + count
         self.unscanned += other.unscanned

@@ -101,6 +101,8 @@ def test_a_stream_passes_as_it_came_unless_it_is_enforced(mode: Mode) -> None:
     sent = [payload(content=f"mail {MAIL} now "), payload(content="bye"), payload("stop")]
     out = [one for data in sent for one in filter_.feed(data)] + filter_.finish()
     assert filter_.counts == ({} if mode == "off" else {"email": 1})
+    # What a client is told is what it does not see.
+    assert filter_.tally() == ("{'email': 1}" if mode == "enforce" else "{}")
     if mode == "enforce":
         text = "".join(json.loads(one)["choices"][0]["delta"].get("content", "") for one in out)
         assert text == f"mail {MARK} now bye"
@@ -127,6 +129,7 @@ def test_tool_arguments_have_a_mode_of_their_own(response: Mode, arguments: Mode
         assert (MARK.encode() in seen) == masked
     searched = response != "off" and arguments != "off"
     assert answered.counts == streamed.counts == ({"email": 1} if searched else {})
+    assert answered.counts.hidden == streamed.counts.hidden == ({"email": 1} if masked else {})
 
 
 @pytest.mark.parametrize("mode", MODES)
