@@ -86,6 +86,7 @@ OPEN_MAX = 40
 
 _ASTRAL = 0x10000
 _odd = re.compile(rf"[%&\\{CONTROLS}]").search
+_CONTROL_RUN = re.compile(rf"[{CONTROLS}]+")
 
 
 @cache
@@ -185,8 +186,15 @@ def may_escape(text: str) -> bool:
 
 
 def is_plain(text: str) -> bool:
-    """Nothing in `text` folds, and no escape begins in it."""
-    return _odd(text) is None and (text.isascii() or _folding().search(text) is None)
+    """Nothing in `text` folds, and no escape begins in it that more text may complete.
+
+    False only means "perhaps not".
+    """
+    if _odd(text) is not None and (
+        open_end(text) < len(text) or _escape().search(text) or _CONTROL_RUN.search(text)
+    ):
+        return False
+    return text.isascii() or _folding().search(text) is None
 
 
 def fold(text: str) -> str:
@@ -226,7 +234,9 @@ def _changes(text: str) -> "Iterator[tuple[int, int, str]]":
 
 
 def _sized(text: str, start: int, end: int) -> "Iterator[tuple[int, int, str]]":
-    for found in _sizing().finditer(text, start, end):
+    # In ASCII only control characters vanish, and a small set is searched faster.
+    pattern = _CONTROL_RUN if text.isascii() else _sizing()
+    for found in pattern.finditer(text, start, end):
         plain = "" if len(found[0]) > 1 else _plain_char(found)
         yield *found.span(), plain
 
