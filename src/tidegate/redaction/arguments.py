@@ -10,6 +10,8 @@ character on that JSON does not allow. Does not live here: which delta belongs t
 
 import json
 import re
+from enum import Enum, auto
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from tidegate.redaction.judgement import judge_key, judge_number
@@ -24,7 +26,10 @@ _KEY_MAX = 512
 _RUN = re.compile(r'[^"\\]*')
 _KEY = re.compile(r'((?:[^"\\]|\\.)*+)"', re.DOTALL)
 _KEY_PART = re.compile(r'(?:[^"\\]|\\.)*+', re.DOTALL)
+_SPACES = " \t\n\r"
 _SPACE = re.compile(r"[ \t\n\r]+")
+_SPACE_MAX = 64
+_SHORT_SPACE = re.compile(r"[ \t\n\r]{0,64}")
 _LITERAL = re.compile(r'[^ \t\n\r{}\[\]:,"]+')
 _VALID = re.compile(r"true|false|null|-?[0-9]+(?:\.[0-9]+)?(?:[eE][+\-]?[0-9]+)?")
 _ESCAPE = re.compile(r"\\(?:u[0-9A-Fa-f]{4}|[^u])", re.DOTALL)
@@ -33,6 +38,29 @@ _PAIR = re.compile(r"\\u[dD][89abAB][0-9A-Fa-f]{2}\\u[dD][c-fC-F][0-9A-Fa-f]{2}"
 _HIGH = re.compile(r"\\u[dD][89abAB][0-9A-Fa-f]{2}")
 _OPEN_LOW = re.compile(r"(?:\\(?:u(?:[dD](?:[c-fC-F][0-9A-Fa-f]{0,2})?)?)?)?")
 _SHORT_ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f"}
+
+
+class _Want(Enum):
+    """What may come next outside of strings."""
+
+    VALUE = auto()
+    VALUE_OR_END = auto()
+    KEY = auto()
+    KEY_OR_END = auto()
+    COLON = auto()
+    NEXT = auto()  # a comma or the end of what is open
+
+
+_VALUE_WANTED = frozenset({_Want.VALUE, _Want.VALUE_OR_END})
+_KEY_WANTED = frozenset({_Want.KEY, _Want.KEY_OR_END})
+_CLOSED_BY = MappingProxyType(
+    {
+        "{}": frozenset({_Want.KEY_OR_END, _Want.NEXT}),
+        "[]": frozenset({_Want.VALUE_OR_END, _Want.NEXT}),
+        "{]": frozenset[_Want](),
+        "[}": frozenset[_Want](),
+    }
+)
 
 
 def quoted(text: str) -> str:
@@ -68,12 +96,11 @@ class ArgumentsRedactor:
 
     def _begin(self) -> None:
         self.complete = False  # a whole object or array has gone through, and nothing after it
-        self._stack: list[str] = []
-        self._key_next = False
+        self._stack: list[tuple[str, str]] = []  # what is open, and the key that it stands under
+        self._want = _Want.VALUE
         self._in_key = False
         self._in_long_key = False
-        self._colon_next = False
-        self._key = ""  # the last key
+        self._key = ""  # the key that the next value stands under, or the list that it stands in
         self._value: Text | None = None  # open while inside a string value
         self._flying: list[str] = []  # the spelling of each character that `_value` holds
         self._rest = ""  # an unfinished escape or literal
@@ -107,12 +134,13 @@ class ArgumentsRedactor:
     def flush(self) -> str:
         """The rest, judged as text that has ended, whether or not the JSON is complete."""
         out: list[str] = []
+        literal = self._rest.rstrip(_SPACES)
         if self._value is not None:
             if self._rest:
                 out += self._spelled(self._value.feed_pieces(self._rest), list(self._rest))
             out += self._spelled(self._value.flush_pieces(), [])
-        elif self._plain is None and not self._in_key and _VALID.fullmatch(self._rest):
-            out.append(self._judged(self._rest))
+        elif self._plain is None and not self._in_key and _VALID.fullmatch(literal):
+            out += (self._judged(literal), self._rest[len(literal) :])
         elif self._plain is not None or self._rest:
             plain = self._plain or self._treatment.text()
             out.append(plain.feed(self._rest) + plain.flush())
@@ -121,63 +149,69 @@ class ArgumentsRedactor:
 
     def _structure(self, text: str, place: int, out: list[str]) -> int:
         """Outside of strings."""
-        char = text[place]
-        if char in " \t\n\r":
+        char, want = text[place], self._want
+        if char in _SPACES:
             space = _SPACE.match(text, place)
             stop = space.end() if space else place + 1
             out.append(text[place:stop])
             return stop
-        if self._colon_next and char != ":":
-            return self._no_json(place)
-        if char == '"':
-            self._open_string()
-        elif char in "{[":
-            if len(self._stack) >= _MAX_DEPTH:
-                raise ValueError("tool arguments are nested too deeply")
-            self._stack.append(char)
-            self._key_next = char == "{"
-            self.complete = False
-        elif char in "}]" and self._stack:
-            self._stack.pop()
-            self._key_next = False
+        if char == '"' and want in _KEY_WANTED:
+            self._in_key = True
+        elif char == '"' and want in _VALUE_WANTED:
+            lead = self._treatment.lead_of(self._key)
+            self._value = self._treatment.text(lead=lead, inside_json=True)
+        elif char in "{[" and (want in _VALUE_WANTED or not self._stack):
+            self._open(char)
+        elif char in "}]" and self._stack and want in _CLOSED_BY[self._stack[-1][0] + char]:
+            _, self._key = self._stack.pop()
+            self._want = _Want.NEXT
             self.complete = not self._stack
-        elif char == ",":
-            self._key_next = self._stack[-1:] == ["{"]
-        elif char == ":":
-            self._key_next = self._colon_next = False
-        else:
+        elif char == "," and want is _Want.NEXT and self._stack:
+            self._want = _Want.KEY if self._stack[-1][0] == "{" else _Want.VALUE
+        elif char == ":" and want is _Want.COLON:
+            self._want = _Want.VALUE
+        elif want in _VALUE_WANTED:
             return self._literal(text, place, out)
+        else:
+            return self._no_json(place)
         out.append(char)
         return place + 1
 
-    def _open_string(self) -> None:
-        if self._key_next:
-            self._in_key, self._key = True, ""
-            return
-        lead = self._treatment.lead_of(self._key) if self._stack[-1:] == ["{"] else ""
-        self._value = self._treatment.text(lead=lead, inside_json=True)
+    def _open(self, char: str) -> None:
+        if len(self._stack) >= _MAX_DEPTH:
+            raise ValueError("tool arguments are nested too deeply")
+        self._stack.append((char, self._key))
+        self._want = _Want.KEY_OR_END if char == "{" else _Want.VALUE_OR_END
+        self.complete = False
 
     def _literal(self, text: str, place: int, out: list[str]) -> int:
-        """A number or a word; anything else means that this is not JSON."""
+        """A number or a word, which waits for what follows: two in a row are no JSON."""
         found = _LITERAL.match(text, place)
         stop = found.end() if found else place + 1
-        if stop == len(text) and stop - place <= _LITERAL_MAX:
+        space = _SHORT_SPACE.match(text, stop)
+        after = space.end() if space else stop
+        if stop - place > _LITERAL_MAX:
+            return self._no_json(place)
+        if after == len(text) and after - stop < _SPACE_MAX:
             self._rest = text[place:]
-            return stop
-        if _VALID.fullmatch(text, place, stop) and stop - place <= _LITERAL_MAX:
-            out.append(self._judged(text[place:stop]))
-            return stop
-        return self._no_json(place)
+            return after
+        if not _VALID.fullmatch(text, place, stop) or (
+            after - stop < _SPACE_MAX and text[after] not in ",}]"
+        ):
+            return self._no_json(place)
+        out += (self._judged(text[place:stop]), text[stop:after])
+        self._want = _Want.NEXT
+        return after
 
     def _no_json(self, place: int) -> int:
         """From `place` on this is text like any other."""
-        self._plain = self._treatment.text()
+        lead = self._treatment.lead_of(self._key) if self._want in _VALUE_WANTED else ""
+        self._plain = self._treatment.text(lead=lead)
         return place
 
     def _judged(self, literal: str) -> str:
         """A complete number or word as it may leave."""
-        key = self._key if self._stack else ""
-        text = judge_number(literal, key, self._treatment, inside_json=True)
+        text = judge_number(literal, self._key, self._treatment, inside_json=True)
         return literal if text is None else quoted(text)
 
     def _key_part(self, text: str, place: int, out: list[str]) -> int:
@@ -188,7 +222,7 @@ class ArgumentsRedactor:
             return len(text)
         if found is None or found.end() - place > _KEY_MAX:
             return self._long_key(text, place, out)
-        self._in_key, self._colon_next = False, True
+        self._in_key, self._want = False, _Want.COLON
         self._key = _decoded(found[1])
         judge_key(self._key, self._treatment)
         out.append(found[0])
@@ -207,7 +241,7 @@ class ArgumentsRedactor:
             return len(text)
         if stop < len(text):
             self._in_key = self._in_long_key = False
-            self._colon_next = True
+            self._want = _Want.COLON
             out.append('"')
             stop += 1
         return stop
@@ -242,7 +276,7 @@ class ArgumentsRedactor:
         if closed:
             out += self._spelled(value.flush_pieces(), [])
             out.append('"')
-            self._value = None
+            self._value, self._want = None, _Want.NEXT
         return place
 
     @staticmethod

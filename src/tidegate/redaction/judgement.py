@@ -12,9 +12,7 @@ if TYPE_CHECKING:
     from tidegate.redaction.treatment import Treatment
 
 LEAST_DIGITS = 9
-"""Shorter numbers are no value of any kind."""
-LEAST = 10 ** (LEAST_DIGITS - 1)
-"""The least number with as many digits."""
+"""Shorter numbers are no value of any kind, but for one that its field calls a secret."""
 
 
 def judge_key(key: str, treatment: "Treatment") -> bool:
@@ -57,7 +55,9 @@ def judge_number(
     """
     digits = _plain(literal)
     policy = treatment.policy
-    if len(digits) < LEAST_DIGITS or policy.program.clean(digits):
+    if not policy.program.secret_key(key) and (
+        len(digits) < LEAST_DIGITS or policy.program.clean(digits)
+    ):
         return None
     lead = treatment.lead_of(key)
     found = policy.redact(lead + digits)
@@ -77,7 +77,7 @@ def judge_value(
     value: object, key: str, treatment: "Treatment", numbers: "Numbers | None" = None
 ) -> object:
     """Like `judge_number`, for a value that was read: itself, or the text in its place."""
-    if isinstance(value, bool) or not isinstance(value, int | float) or abs(value) < LEAST:
+    if isinstance(value, bool) or not isinstance(value, int | float):
         return value
     if isinstance(value, float) and not value.is_integer():
         return value

@@ -10,7 +10,7 @@ import re
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Protocol
 
-from tidegate.redaction.judgement import LEAST, judge_key, judge_value
+from tidegate.redaction.judgement import LEAST_DIGITS, judge_key, judge_value
 from tidegate.redaction.parts import CONTENT_LISTS, across_parts, part_texts
 from tidegate.redaction.spans import Counts, Numbers
 from tidegate.redaction.treatment import Treatment
@@ -22,6 +22,7 @@ MAX_DEPTH = 128
 BASE64_LEAST = 64
 """Shorter data is read like text: no image or sound is so short, but a card or a key is."""
 _KNOWN_MAX = 1024
+_LEAST = 10 ** (LEAST_DIGITS - 1)
 Path = tuple[str | int, ...]
 Holder = dict[str, object] | list[object]
 
@@ -137,13 +138,14 @@ class LeafRedactor:
         ):
             self.treatment.counts.passes("base64")
             return text
-        return self.treatment.whole(text, key)
+        return self.treatment.whole(text, _place(path))
 
     def number(self, number: int | float, path: Path) -> object:
         """See `Visitor`."""
-        if -LEAST < number < LEAST:
+        key = _place(path)
+        if -_LEAST < number < _LEAST and not self.treatment.policy.program.secret_key(key):
             return number
-        return judge_value(number, _place(path), self.treatment, self._numbers)
+        return judge_value(number, key, self.treatment, self._numbers)
 
     def key(self, key: str) -> None:
         """See `Visitor`."""

@@ -111,6 +111,18 @@ def test_a_long_secret_in_arguments_is_swallowed() -> None:
         ('{"a" "jane@example.com"', f'{{"a" "{EMAIL}"'),
         ('{"a","b":"jane@example.com"}', f'{{"a","b":"{EMAIL}"}}'),
         ('{"jane@exa', '{"jane@exa'),
+        ("4111 1111 1111 1111", "[REDACTED_CARD]"),
+        ("536 90 4399", SSN),
+        ('{"card": 4111 1111 1111 1111}', '{"card": [REDACTED_CARD]}'),
+        ('[1 2,"jane@example.com"]', f'[1 2,"{EMAIL}"]'),
+        ('{"ssn": 536904399 x}', f'{{"ssn": {SSN} x}}'),
+        ('["a" "b","jane@example.com"]', f'["a" "b","{EMAIL}"]'),
+        ('{"a":1,}', '{"a":1,}'),
+        ('[1,]"jane@example.com"', f'[1,]"{EMAIL}"'),
+        ('{"a":[1}"jane@example.com"', f'{{"a":[1}}"{EMAIL}"'),
+        ('{"a":1' + " " * 70 + "2}", '{"a":1' + " " * 70 + "2}"),
+        ('{"a":"x"]"jane@example.com"', f'{{"a":"x"]"{EMAIL}"'),
+        (":,", ":,"),
         ('{"jane@example.com', f'{{"{EMAIL}'),
         ('{"a":"jane@exa', '{"a":"jane@exa'),
         ('{"a":"jane@example.com', f'{{"a":"{EMAIL}'),
@@ -166,6 +178,13 @@ def test_a_number_may_be_refused_or_counted() -> None:
 def test_depth_is_bounded() -> None:
     with pytest.raises(ValueError, match="nested too deeply"):
         run(["[" * 300])
+
+
+def test_a_number_waits_for_what_follows_and_keeps_its_space() -> None:
+    redactor = ArgumentsRedactor(Treatment(POLICY))
+    assert redactor.feed('{"a": 12 ') == '{"a": '
+    assert redactor.pending == 3
+    assert redactor.feed('\n, "b" : [1 ,2 ] } ') == '12 \n, "b" : [1 ,2 ] } '
 
 
 def test_completeness_and_held_text_are_told() -> None:

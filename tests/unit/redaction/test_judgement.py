@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.unit.redaction.samples import CARD, EMAIL, SSN, VISA, key
+from tests.unit.redaction.samples import CARD, EMAIL, SECRET, SSN, VISA, key
 from tidegate.redaction import (
     BlockedContent,
     ChatStreamRedactor,
@@ -192,3 +192,22 @@ def test_arguments_that_come_as_an_object_are_arguments(mode: Any, found: Any) -
         assert b"@" not in data
     else:
         assert (new is body, counts, data, redactor.counts) == (True, found, event, found)
+
+
+def test_the_name_of_a_list_says_what_is_in_it() -> None:
+    tree: Any = {
+        "ssn": ["536904399", 536904399, "x"],
+        "secret": [["hunter2!x"]],
+        "n": ["536904399"],
+    }
+    masked = {"ssn": [SSN, SSN, "x"], "secret": [[SECRET]], "n": ["536904399"]}
+    assert redact_tree(tree, POLICY)[0] == masked
+    call = {"function": {"arguments": json.dumps(tree)}}
+    new, _ = redact_chat_completion({"choices": [{"message": {"tool_calls": [call]}}]}, POLICY)
+    arguments = new["choices"][0]["message"]["tool_calls"][0]["function"]["arguments"]  # type: ignore[index]
+    assert json.loads(arguments) == masked
+
+
+def test_a_short_number_that_its_field_calls_a_secret_is_one() -> None:
+    tree = {"password": 12345678, "max_tokens": 4096, "token": 5, "n": 12345678}
+    assert redact_tree(tree, POLICY)[0] == {**tree, "password": SECRET}
