@@ -239,7 +239,7 @@ def test_only_the_owner_may_read_the_file(tmp_path: Path) -> None:
         await recorder.close()
 
     asyncio.run(body())
-    assert [file.name for file in tmp_path.iterdir()] == ["r.db"]
+    assert {file.name for file in tmp_path.iterdir()} == {"r.db", "r.db.lock"}
 
 
 def foreign_database(path: Path) -> None:

@@ -3,6 +3,7 @@
 import asyncio
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from pathlib import Path
@@ -77,7 +78,7 @@ def test_killed_under_traffic_the_records_are_readable_and_unfinished_ones_becom
     assert lost.body["last_state"] == "begun"
     assert broken_chains(path) == {}
     assert recover(path) == 0, "found lost once"
-    assert [file.name for file in tmp_path.iterdir()] == ["r.db"]
+    assert {file.name for file in tmp_path.iterdir()} == {"r.db", "r.db.lock"}
 
 
 def test_what_another_living_process_has_open_is_not_lost(tmp_path: Path) -> None:
@@ -147,3 +148,26 @@ def test_a_life_lock_tells_the_living_from_the_dead(tmp_path: Path) -> None:
     assert not is_running(path, "b2")
     lock.release()
     assert not is_running(path, "b1")
+
+
+def test_processes_that_write_side_by_side_take_turns_and_keep_whole_chains(
+    tmp_path: Path,
+) -> None:
+    path, each, calls = tmp_path / "r.db", 3, 60
+
+    async def write(number: int) -> str:
+        recorder = Recorder(path, SystemClock())
+        await recorder.open()
+        for call in range(calls):
+            finish(recorder, await called(recorder, number * calls + call))
+        await recorder.close()
+        return recorder.boot
+
+    async def body() -> set[str]:
+        # Recorders of one process hold locks of their own, so they wait as processes do.
+        return set(await asyncio.gather(*(write(number) for number in range(each))))
+
+    assert len(asyncio.run(body())) == each
+    assert broken_chains(path) == {}
+    kinds = [entry.entry.kind for n in range(each * calls) for entry in found(path, n).entries]
+    assert Counter(kinds) == {"intent": each * calls, "end": each * calls}

@@ -6,6 +6,7 @@ here: the schema, recovery, appending and pruning, each one transaction. Does no
 what an entry says (entries), who waits for it (store), the thread that calls this (writer).
 """
 
+import fcntl
 import os
 import secrets
 import sqlite3
@@ -92,11 +93,14 @@ class Database:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self.boot = boot
         self._head = Head()
+        self._turn = _Turn(path)
         self._connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
         try:
-            self.node = self._prepare()
+            with self._turn:
+                self.node = self._prepare()
         except BaseException:
             self._connection.close()
+            self._turn.close()
             raise
 
     def close(self, now_ms: int) -> None:
@@ -107,13 +111,14 @@ class Database:
             )
         finally:
             self._connection.close()
+            self._turn.close()
 
     def begin_boot(self, now_ms: int, is_running: Callable[[str], bool]) -> dict[str, int]:
         """Enter this process and write `lost` for what dead ones left open.
 
         Returns the boots that were found dead, each with its number of lost requests.
         """
-        with _Transaction(self._connection):
+        with self._turn, _Transaction(self._connection):
             self._connection.execute(
                 "INSERT INTO boots (boot, node, began_ms, pruned_hash) VALUES (?, ?, ?, ?)",
                 (self.boot, self.node, now_ms, Head().hash),
@@ -148,7 +153,7 @@ class Database:
 
         With nothing to add it still writes, and so tells whether the disk works.
         """
-        with _Transaction(self._connection):
+        with self._turn, _Transaction(self._connection):
             head = self._insert(drafts, self._head)
             self._connection.executemany(
                 "INSERT OR REPLACE INTO open_requests (boot, request_id, at_ms, state, body)"
@@ -171,7 +176,7 @@ class Database:
         Oldest first in the order of the file, so that each chain loses a prefix, whose last
         hash is kept: what remains can still be verified.
         """
-        with _Transaction(self._connection):
+        with self._turn, _Transaction(self._connection):
             rows = self._connection.execute(
                 "SELECT id, boot, seq, hash, at_ms FROM entries ORDER BY id LIMIT ?", (limit,)
             ).fetchall()
@@ -272,6 +277,29 @@ def require_our_schema(connection: sqlite3.Connection, *, empty_is_fine: bool = 
     if found[:2] == (SCHEMA_VERSION, _APPLICATION_ID) or (empty_is_fine and found == (0, 0, 0)):
         return
     raise UnknownSchema(f"schema {found[0]}" if found[1] == _APPLICATION_ID else "foreign file")
+
+
+class _Turn:
+    """The order in which processes write to one file.
+
+    SQLite itself makes those who find it locked look again after up to 100 ms, by chance; the
+    kernel's lock is a queue. A process that dies leaves it.
+    """
+
+    def __init__(self, path: Path) -> None:
+        lock = path.with_name(path.name + ".lock")
+        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
+        self._file = os.open(lock, flags, 0o600)
+
+    def close(self) -> None:
+        """No more turns."""
+        os.close(self._file)
+
+    def __enter__(self) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_EX)
+
+    def __exit__(self, *_: object) -> None:
+        fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 class _Transaction:
