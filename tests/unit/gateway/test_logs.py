@@ -197,6 +197,62 @@ def test_exc_info_without_an_exception_adds_nothing() -> None:
     assert line(exc_info=(None, None, None)) == line()
 
 
+def test_each_line_of_a_worker_says_which_one() -> None:
+    stream = io.StringIO()
+    handler = LogHandler(stream, as_json=True, worker=3)
+    for extra in ({}, {"worker": 7}):  # what is said about another one wins
+        record = logging.makeLogRecord({"name": "tidegate.x", "msg": "draining", **extra})
+        handler.emit(record)
+    said = [json.loads(text) for text in stream.getvalue().splitlines()]
+    assert [each["worker"] for each in said] == [3, 7]
+
+
+@pytest.mark.parametrize("as_json", [True, False])
+@pytest.mark.parametrize("character", ["x", "\u20ac", "\U0001f600"])
+def test_no_line_is_longer_than_a_pipe_takes_whole(as_json: bool, character: str) -> None:  # noqa: FBT001
+    record = logging.makeLogRecord(
+        {
+            "name": "tidegate.x",
+            "msg": "config_warning",
+            "problem": character * 5000,
+            "path": character * 5000,
+            **{name: "n" * 200 for name, check in ALLOWED.items() if check("n" * 200) == "n" * 200},
+        }
+    )
+    text = AllowListFormatter(as_json=as_json, worker=1).format(record)
+    assert 1000 < len(text.encode()) + len("\n") <= 4096
+    if as_json:
+        assert json.loads(text)["event"] == "config_warning"
+        assert json.loads(text)["worker"] == 1
+
+
+class Writes(io.RawIOBase):
+    """A pipe that remembers each write."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.all: list[bytes] = []
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self.all.append(bytes(data))
+        return len(data)
+
+
+def test_a_line_leaves_in_one_write() -> None:
+    raw = Writes()
+    stream = io.TextIOWrapper(io.BufferedWriter(raw), line_buffering=True)
+    handler = LogHandler(stream, as_json=True)
+    for length in (1, 500, 5000):
+        handler.emit(
+            logging.makeLogRecord({"name": "tidegate.x", "msg": "a", "problem": "p" * length})
+        )
+    assert len(raw.all) == 3
+    assert all(data.endswith(b"}\n") for data in raw.all)
+
+
 VALUES = st.text(min_size=1) | st.binary() | st.lists(st.text()) | st.just(CANARY)
 
 
