@@ -20,9 +20,11 @@ Numbers = Literal["mask", "block", "count"]
 """A JSON number in which something is found: a quoted placeholder, a refusal, or passed and
 counted. Only families whose action replaces values are asked; "block" always refuses."""
 
+# Fewer than four digits: else an account number or a passport could pass for a word.
+_WORD = r"(?!(?:[A-Z]*[0-9]){4})[A-Z][A-Z0-9]{0,15}"
 PLACEHOLDER = re.compile(
-    r"\[(?:REDACTED(?:_[A-Z][A-Z0-9]{0,15}){1,4}(?:_[0-9A-Za-z]{1,8})?"
-    r"|(?:[A-Z][A-Z0-9]{0,15}_){1,4}[bcdfghjkmnpqrstvwxyz]{14})\]"
+    rf"\[(?:REDACTED(?:_{_WORD}){{1,4}}(?:_(?:[0-9A-Za-z]{{4}}|[0-9a-f]{{8}}))?"
+    rf"|(?:{_WORD}_){{1,4}}[bcdfghjkmnpqrstvwxyz]{{14}})\]"
 )
 """What we write in place of a value, so that it is not found again. No word in it is long enough
 to hide a key, no number long enough to be one."""

@@ -37,16 +37,20 @@ SIZES = {
 _FREE = "(?<![A-Za-z0-9])"
 _IBAN_HEAD = re.compile(rf"{_FREE}([A-Za-z]{{2}})[0-9]{{2}}")
 _GROUP = "[A-Za-z0-9]{4}"
-_OPEN = re.compile(rf"(?:{_GROUP}[ -]?)*+[A-Za-z0-9]{{0,3}}")
+# A number may go on in the next line.
+_JOINT = r"(?:[ -]| ?\r?\n {0,4})?"
+_OPEN = re.compile(rf"(?:{_GROUP}[ \r\n\-]{{0,7}})*+[A-Za-z0-9]{{0,3}}")
 _NUMBERS = {
-    size: re.compile(rf"(?:{_GROUP}[ -]?){{{(size - 1) // 4}}}[A-Za-z0-9]{{{(size - 1) % 4 + 1}}}")
+    size: re.compile(
+        rf"(?:{_GROUP}{_JOINT}){{{(size - 1) // 4}}}[A-Za-z0-9]{{{(size - 1) % 4 + 1}}}"
+    )
     for size in set(SIZES.values())
 }
 
 
 @dataclass(frozen=True, slots=True)
 class IbanNumber:
-    """Length of the country and remainder; spaces or hyphens only after every fourth character."""
+    """Length of the country and remainder; joints only after every fourth character."""
 
     family = "iban"
     rank = RANKS["iban"]
@@ -66,7 +70,7 @@ class IbanNumber:
             open_ = found is not None or _OPEN.fullmatch(text, start, end) is not None
             return Verdict.WAIT if open_ and not ended else Verdict.TEXT
         place = found.end()
-        compact = found[0].replace(" ", "").replace("-", "").upper()
+        compact = "".join(filter(WORD.__contains__, found[0])).upper()
         if text[place : min(place + 1, end)] in WORD or not iban(compact):
             return Verdict.TEXT
         return Hit(start, place, self.family, "iban", IBAN)

@@ -18,14 +18,21 @@ _PEM_OPENING = "-----BEGIN "
 _PEM_LABEL = re.compile(r"-----BEGIN [A-Z0-9 ]{0,48}-{0,5}")
 _PEM_END = re.compile(r"-----END [A-Z0-9 ]{0,48}-----")
 _PEM_END_MAX = 64
-# What stands between the opening line and the key: line ends (also written out), quotes, indents,
-# line numbers, and the headers of an armor.
-_LEAD = re.compile(r"(?:[\s\"'`>|,:#.+*0-9]|\\[nrt])*")
+# What stands between the opening line and the key: line ends (also written out or as tags),
+# quotes, indents, signs of a comment, line numbers, and the headers of an armor.
+_TAG = r"</?[A-Za-z]{1,8} ?/?>"
+_OPEN_TAG = re.compile(r"<(?:/?[A-Za-z]{1,8} ?/?|/?)")
+_LEAD = re.compile(rf"(?:\\[nrt]|//|{_TAG}|[^A-Za-z/=<]){{0,96}}")
 _HEADERS = ("Proc-Type:", "DEK-Info:", "Version:", "Comment:", "Hash:", "Charset:", "MessageID:")
 _KEY = re.compile(r"[A-Za-z0-9+/=]*")
 _KEY_SIZE = 16
+# A key in short lines; words that stand below each other are none.
+_BREAK = re.compile(rf"[ \t]*\r?\n[ \t]*|{_TAG}")
+_LINES = re.compile(rf"[A-Za-z0-9+/=]+(?:(?:{_BREAK.pattern})+[A-Za-z0-9+/=]+)*")
+_LINE_END = re.compile(r"\n|\\n|<")
+_NO_WORD = re.compile(r"[A-Za-z][A-Z0-9+/]")
 # A short key counts if the closing line follows at once.
-_BEFORE_END = re.compile(r"(?:[\s\"'.]|\\[nrt])*")
+_BEFORE_END = re.compile(rf"(?:[\s\"'.]|\\[nrt]|{_TAG})*")
 _END = "-----END "
 _UNCLEAR = 128
 
@@ -74,26 +81,35 @@ class PrivateKey:
 
 
 def _key_follows(text: str, start: int, end: int, *, ended: bool) -> Literal[True] | Verdict:
-    """Something like a key stands at `start`."""
-    unclear = Verdict.TEXT if ended or end - start > _UNCLEAR else Verdict.WAIT
-    place = _after(_LEAD, text, start, end)
-    if text.startswith(_HEADERS, place, end):
+    """Something like a key stands at `start`; the first _UNCLEAR characters decide."""
+    edge = min(end, start + _UNCLEAR)
+    ended = ended or edge < end
+    unclear = Verdict.TEXT if ended else Verdict.WAIT
+    place = _after(_LEAD, text, start, edge)
+    if text.startswith(_HEADERS, place, edge):
         return True
-    stop = _after(_KEY, text, place, end)
-    if stop - place >= _KEY_SIZE:
+    stop = _after(_LINES, text, place, edge)
+    if _after(_KEY, text, place, edge) - place >= _KEY_SIZE or _in_lines(text[place:stop]):
         return True
-    if stop == end:
+    if stop == edge:
         # A key that is cut short by the end of the text is still hidden.
         return True if ended and stop > place else unclear
-    seen = text[place : min(end, place + 16)]
+    seen = text[place : min(edge, place + 16)]
     if any(header.startswith(seen) for header in _HEADERS):
         return unclear
-    tail = _after(_BEFORE_END, text, stop, end)
-    closing = text[tail : min(end, tail + len(_END))]
+    tail = _after(_BEFORE_END, text, stop, edge)
+    closing = text[tail : min(edge, tail + len(_END))]
     if closing == _END:
-        lines = "\n" in text[start:tail] or "\\n" in text[start:tail]
+        lines = _LINE_END.search(text, start, tail) is not None
         return True if lines and stop > place else Verdict.TEXT
-    return unclear if _END.startswith(closing) else Verdict.TEXT
+    undecided = _END.startswith(closing) or _OPEN_TAG.fullmatch(text, tail, edge)
+    return unclear if undecided else Verdict.TEXT
+
+
+def _in_lines(run: str) -> bool:
+    """Short lines are a key together, and no words that stand below each other."""
+    key = _BREAK.sub("", run)
+    return len(key) >= _KEY_SIZE and _NO_WORD.search(run) is not None
 
 
 def _after(pattern: re.Pattern[str], text: str, start: int, end: int) -> int:

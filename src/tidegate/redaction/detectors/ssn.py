@@ -1,6 +1,6 @@
 """Is this a social security number of the United States?
 
-Lives here: `123-45-6789`, the same with spaces, nine bare digits behind a cue, and the ranges that
+Lives here: `123-45-6789`, the same with spaces, with dots or bare behind a cue, and the ranges that
 were never issued. Does not live here: the taxpayer numbers that look alike (national).
 
 The numbers that were published as specimens (078-05-1120, 219-09-9999) are masked: they were
@@ -55,7 +55,7 @@ class SocialSecurity:
             return False
         (first, first_stop), (second, second_stop), (third, stop) = groups
         joiners = text[first_stop] + text[second_stop]
-        if joiners.strip(" -"):
+        if joiners.strip(" -") and not (joiners == ".." and _cued(text, first)):
             return False
         # A hyphen that goes on to more digits makes it part of a longer number.
         before, after = text[max(0, first - 2) : first], text[stop : min(stop + 2, end)]
@@ -75,5 +75,9 @@ class SocialSecurity:
             starts_free(text, head)
             and ends_free(text, stop, end)
             and issued_ssn(number[:3], number[3:5], number[5:])
-            and _CUE.search(text, max(0, head - _CUE_REACH), head) is not None
+            and _cued(text, head)
         )
+
+
+def _cued(text: str, head: int) -> bool:
+    return _CUE.search(text, max(0, head - _CUE_REACH), head) is not None

@@ -85,6 +85,8 @@ SSNS = [
     mask(19, "no 536 90 4399 ok", f"no {SSN} ok"),
     mask(20, "social security number is 536904399", f"social security number is {SSN}"),
     mask(20, "SSN: 536904399.", f"SSN: {SSN}."),
+    mask(20, "SSN 536.90.4399.", f"SSN {SSN}."),
+    *keep(21, "536.90.4399", "SSN 536.90-4399 or 536.90.4399.1"),
     *keep(21, "536904399", "part 536904399 of the set"),
     mask(22, "536\u201190\u20114399", SSN),
     *keep(23, "000-12-3456"),

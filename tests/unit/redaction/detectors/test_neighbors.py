@@ -10,7 +10,10 @@ import pytest
 from tests.unit.redaction.detectors.finding import check, only
 from tests.unit.redaction.laws import streamed
 from tests.unit.redaction.samples import BODY
+from tidegate.redaction import RedactionPolicy
+from tidegate.redaction.spans import PLACEHOLDER
 
+STRICT = RedactionPolicy.preset("strict")
 SIGNS = (
     *"'\"`_-+~([{<=:,;|/*#!?&^$>)]}",
     *("\u2013", "\u2014", "\u2019", "\u201c", "\u00ab", "\u2022", "\u2192", "\u20ac", "\u00a0"),
@@ -90,3 +93,32 @@ def test_a_sign_right_behind_a_value_does_not_hide_it(family: str) -> None:
 )
 def test_what_belongs_to_a_longer_word_decides(family: str, text: str, shown: str | None) -> None:
     check(only(family), text, text if shown is None else shown)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "[REDACTED_EMAIL]",
+        "[REDACTED_CARD_1111]",
+        "[REDACTED_IBAN_3f9a1c02]",
+        "[REDACTED_ID2_OF_X3]",
+        "[NATIONAL_ID_bcdfghjkmnpqrs]",
+        "[A1B2C3_bcdfghjkmnpqrs]",
+    ],
+)
+def test_a_placeholder_is_no_value(text: str) -> None:
+    assert PLACEHOLDER.fullmatch(text)
+    check(STRICT, f"password: {text}", f"password: {text}")
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("[REDACTED_NO9386011117947]", "[REDACTED_[REDACTED_IBAN]]"),
+        ("[BE68539007547034_bcdfghjkmnpqrs]", "[[REDACTED_IBAN]_bcdfghjkmnpqrs]"),
+        ("[REDACTED_X_NO9386011117947_1234]", "[REDACTED_X_[REDACTED_IBAN]_1234]"),
+        ("[REDACTED_RSSMRA85T10A562S]", "[REDACTED_[REDACTED_NATIONAL_ID]]"),
+    ],
+)
+def test_a_value_in_the_shape_of_a_placeholder_is_found(text: str, shown: str) -> None:
+    check(only("iban", "national_id"), text, shown)

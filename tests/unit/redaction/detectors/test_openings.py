@@ -21,6 +21,14 @@ ARMOR = only("private_key")
         (f"{BEGIN}\nComment: it\n\nab\n{END}", SECRET),
         (f"{BEGIN}\nabc\n{END}", SECRET),
         (f"{BEGIN} MIIE", SECRET),
+        (f"{BEGIN}<br>{BODY[:64]}<br />{BODY[:64]}<br>{END} x", f"{SECRET} x"),
+        (f"<p>{BEGIN}</p><p>{BODY[:40]}</p>{END}", f"<p>{SECRET}"),
+        (f"// {BEGIN}\n// {BODY[:64]}\n// {END}", f"// {SECRET}"),
+        (f"; {BEGIN}\n; {BODY[:64]}\n; {END}", f"; {SECRET}"),
+        (f"{BEGIN}\nMIIEvQIB\nADANBgkq\nhkiG9w0B\n{END}.", f"{SECRET}."),
+        (f"{BEGIN}\r\n  MIIEv\r\n  QIBAD\r\n  ANBgk\r\n  qhk and so on", SECRET),
+        (f"{BEGIN}<br>MIIEvQIB<br/>ADANBgkq<br>hk", SECRET),
+        (f"{BEGIN}<br>ab<br>{END}", SECRET),
     ],
 )
 def test_a_private_key_is_hidden_from_its_opening_line_on(text: str, shown: str) -> None:
@@ -36,6 +44,11 @@ def test_a_private_key_is_hidden_from_its_opening_line_on(text: str, shown: str)
         f"{BEGIN}\n",
         f"{BEGIN} and {END} stand around it",
         f"{BEGIN}\n...\n{END}",
+        f"{BEGIN}\nyour\nprivate\nkey\ngoes\nhere\nthen\nit ends.",
+        f"{BEGIN}\nThis is how a private\nkey begins, 123 times\n",
+        f"{BEGIN}<br>This is how<br>it begins, <b>always</b> 123 times",
+        f"{BEGIN}" + " " * 150 + BODY[:64],
+        f"{BEGIN}<",
         "-----BEGIN CERTIFICATE-----\n" + BODY[:64] + "\n",
     ],
 )
