@@ -23,16 +23,22 @@ if TYPE_CHECKING:
 _SPACES = (0x00A0, 0x1680, *range(0x2000, 0x200B), 0x202F, 0x205F, 0x3000)
 _HYPHENS = (0x2010, 0x2011, 0x2012, 0x2013, 0x2043, 0x2212, 0xFE58, 0xFE63)
 # Also control characters, fillers, and the marks that stand above, below or around another
-# character: they hide it from a filter and from nobody else.
+# character: they hide it from a filter and from nobody else. Not the controls that part one field
+# from the next (NUL, SOH, BEL, FS to US): a value would touch what stands in the next field.
 _INVISIBLE = (
-    *range(9),
-    *range(0x0E, 0x20),
+    *range(0x02, 0x07),
+    0x08,
+    *range(0x0E, 0x1C),
     *range(0x7F, 0x85),
     *range(0x86, 0xA0),
     0x00AD,
     *range(0x0300, 0x0370),
     *range(0x0483, 0x048A),
+    *range(0x0591, 0x05BE),
+    *range(0x0610, 0x061B),
     0x061C,
+    *range(0x064B, 0x0660),
+    0x0670,
     0x115F,
     0x1160,
     0x17B4,
@@ -44,16 +50,16 @@ _INVISIBLE = (
     *range(0x202A, 0x202F),
     *range(0x2060, 0x2070),
     *range(0x20D0, 0x2100),
+    0x2800,
     0x3164,
     *range(0xFE00, 0xFE10),
     *range(0xFE20, 0xFE30),
     0xFEFF,
     0xFFA0,
-    *range(0xFFF9, 0xFFFC),
+    *range(0xFFF9, 0xFFFD),
     *range(0x1BCA0, 0x1BCA4),
     *range(0x1D173, 0x1D17B),
-    *range(0xE0000, 0xE0080),
-    *range(0xE0100, 0xE01F0),
+    *range(0xE0000, 0xE1000),
 )
 _LAST_DIGIT = 0x1FBFA
 # Letters and digits in other clothes: circled, in brackets, with a full stop, ligatures,
@@ -72,14 +78,19 @@ _NAME_MAX = 12
 _CONTROL = {"n": "\n", "r": "\r", "t": "\t"}
 # In a string literal these stand for themselves because the plain character would end it.
 _QUOTING = frozenset(map(ord, "\"'\\`"))
-CONTROLS = r"\x00-\x08\x0e-\x1f\x7f"
+CONTROLS = r"\x02-\x06\x08\x0e-\x1b\x7f"
 """What stands in a character class of the control characters of ASCII that vanish."""
-_COLOR = r"\[[0-9;:?]{0,24}"
+# What a terminal takes for a color or a movement (ECMA-48: `ESC [`, parameters, a letter) or for a
+# choice of characters; colors also spelled out, as in source code and JSON.
+_SEQUENCE = r"\[[0-?]{0,36}"
+_COLOR = r"\[[0-9;:]{0,28}"
+_UNSEEN = ("m", "K")  # color, and erasing the rest of a line; others move what follows elsewhere
 _OPEN = re.compile(
     r"%(?:25){0,4}[2-7]?"
     r"|&(?:amp;){0,4}(?:#(?:[0-9]{0,15}|[xX][0-9A-Fa-f]{0,14})|(?P<name>[A-Za-z][A-Za-z0-9]{0,11}|))"
     r"|\\{1,4}(?:u[0-9A-Fa-f]{0,3}|x[0-9A-Fa-f]?|03?)?"
-    rf"|(?:\x1b|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e))(?:{_COLOR})?"
+    rf"|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e)(?:{_COLOR})?"
+    rf"|\x1b(?:{_SEQUENCE}|[()])?"
 )
 OPEN_MAX = 40
 """An escape that has not ended has fewer characters."""
@@ -134,8 +145,8 @@ def _escape() -> re.Pattern[str]:
         r"(?<=%)(?:25){0,4}(?P<percent>[2-7][0-9A-Fa-f])"
         r"|(?<=&)(?:amp;){0,4}(?:#(?:0{0,8}(?P<decimal>[1-9][0-9]{0,6})"
         rf"|[xX]0{{0,8}}(?P<hex>[1-9A-Fa-f][0-9A-Fa-f]{{0,5}}))|(?P<name>{names}));"
-        rf"|(?P<color>(?<=\x1b){_COLOR}[A-Za-z]"
-        rf"|(?<=\\)\\{{0,3}}(?:u001[bB]|x1[bB]|033|e){_COLOR}m)"
+        rf"|(?<=\x1b)(?:(?P<choice>[()][0-9A-Z])|(?P<sequence>{_SEQUENCE}[@-~]))"
+        rf"|(?P<color>(?<=\\)\\{{0,3}}(?:u001[bB]|x1[bB]|033|e){_COLOR}[mK])"
         r"|(?<=\\)\\{0,3}(?:u(?P<unit>[0-9A-Fa-f]{4})|x(?P<byte>[0-9A-Fa-f]{2})"
         r"|(?P<control>[nrt])|(?P<sign>[_\-.@+~:/=])))"
     )
@@ -247,8 +258,8 @@ def _decoded(found: re.Match[str]) -> str:
     if kind is None:
         return found[0]
     value = found[kind]
-    if kind == "color":
-        return ""
+    if kind in {"choice", "color", "sequence"}:
+        return "\f" if kind == "sequence" and value[-1] not in _UNSEEN else ""
     if kind == "sign":
         return value
     if kind == "name":
