@@ -20,7 +20,7 @@ _MOST_DIGITS = 15
 # The first digits of a number, or a parenthesis that may open one.
 _START = re.compile(
     r"(?<![A-Za-z0-9])(?<![0-9][ :])"
-    r"(?:\+(?:[0-9]|\Z)|(?<!\+)(?<![A-Za-z0-9][_.%@~\-])(?:[0-9]|\(\Z))"
+    r"(?:\+(?:[0-9]|\Z)|(?<!\+)(?<![A-Za-z0-9][_.%@~\-])(?:[0-9]|(?<![_\])])\(\Z))"
 )
 _GROUP = r"(?:\(\+?[0-9]{1,5}\)|[0-9]{1,15})"
 _NUMBER = re.compile(rf"\+?{_GROUP}(?: ?/ ?[0-9]{{1,15}}|[ .\-]?{_GROUP}){{0,9}}")
