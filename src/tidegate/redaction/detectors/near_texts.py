@@ -96,7 +96,9 @@ def near_url_credentials(text: str) -> Iterator[Near]:
         yield *found.span(1), reason
 
 
-_FOLLOWS = r"\\?[\"'*`]{0,3}[ \t]{0,2}[:=]{1,2}>?[ \t]{0,8}[\"'`*]{0,3}([^\s\"'`<>*]+)"
+_FOLLOWS = (
+    r"\\{0,3}[\"'*`]{0,3}\]?[ \t]{0,32}[:=]{1,2}>?[ \t]{0,40}\\{0,3}[\"'`*]{0,3}([^\s\"'`<>*]+)"
+)
 _VALUE = re.compile(rf"(?i:(passw(?:or)?d|passphrase|passcode|pwd)|secret|token|key){_FOLLOWS}")
 _AUTHORIZATION = re.compile(rf"(?i:authorization){_FOLLOWS}")
 _TEMPLATE = re.compile(r"[$%{<\[(]|x{3}|your|none$|null$|true$|false$|undefined$", re.IGNORECASE)
