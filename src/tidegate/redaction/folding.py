@@ -85,8 +85,11 @@ CONTROLS = r"\x02-\x06\x08\x0e-\x1b\x7f"
 _SEQUENCE = r"\[[0-?]{0,36}"
 _COLOR = r"\[[0-9;:]{0,28}"
 _UNSEEN = ("m", "K")  # color, and erasing the rest of a line; others move what follows elsewhere
+# Letters and digits need no escape. Before a digit `%` is a wildcard (`LIKE '%536-90-4399%'`).
+_PERCENT_WORD = "3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]"
+_PERCENT_SIGN = "2[0-9A-Fa-f]|3[A-Fa-f]|[46]0|[57][B-Fb-f]"
 _OPEN = re.compile(
-    r"%(?:25){0,4}[2-7]?"
+    rf"%(?:25){{0,4}}(?:[2-7]|{_PERCENT_WORD})?"
     r"|&(?:amp;){0,4}(?:#(?:[0-9]{0,15}|[xX][0-9A-Fa-f]{0,14})|(?P<name>[A-Za-z][A-Za-z0-9]{0,11}|))"
     r"|\\{1,4}(?:u[0-9A-Fa-f]{0,3}|x[0-9A-Fa-f]?|03?)?"
     rf"|\\{{1,4}}(?:u001[bB]|x1[bB]|033|e)(?:{_COLOR})?"
@@ -142,7 +145,7 @@ def _escape() -> re.Pattern[str]:
     names = "|".join(_named())
     return re.compile(
         r"[%&\\\x1b](?:"
-        r"(?<=%)(?:25){0,4}(?P<percent>[2-7][0-9A-Fa-f])"
+        rf"(?<=%)(?:25){{0,4}}(?P<percent>{_PERCENT_SIGN}|(?:{_PERCENT_WORD})(?![0-9]))"
         r"|(?<=&)(?:amp;){0,4}(?:#(?:0{0,8}(?P<decimal>[1-9][0-9]{0,6})"
         rf"|[xX]0{{0,8}}(?P<hex>[1-9A-Fa-f][0-9A-Fa-f]{{0,5}}))|(?P<name>{names}));"
         rf"|(?<=\x1b)(?:(?P<choice>[()][0-9A-Z])|(?P<sequence>{_SEQUENCE}[@-~]))"

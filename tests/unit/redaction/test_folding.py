@@ -94,7 +94,22 @@ PIECES = [
     "00",
     "n",
 ]
-PIECES += ["\uff20", "\u200b", "a", " ", "\u0301", "\ufb01", ";", "\x1b", "[1m", "33", "_", "\x00"]
+PIECES += [
+    "53",
+    "6a",
+    "\uff20",
+    "\u200b",
+    "a",
+    " ",
+    "\u0301",
+    "\ufb01",
+    ";",
+    "\x1b",
+    "[1m",
+    "33",
+    "_",
+    "\x00",
+]
 
 
 @settings(max_examples=400, deadline=None, derandomize=True)
@@ -117,6 +132,8 @@ ESCAPED = [
     ("user%40here@relay.example.com", EMAIL),
     ("4111&nbsp;1111&nbsp;1111&nbsp;1111;", f"{CARD};"),
     ("4111%201111%201111%201111", CARD),
+    ("LIKE '%536-90-4399%' OR x LIKE '%4111111111111111%'", f"LIKE '%{SSN}%' OR x LIKE '%{CARD}%'"),
+    ("%6aane%40example.com %34%31%31%31%201111%201111%201111", f"{EMAIL} {CARD}"),
     ("&#52;&#49;11 1111 1111 1111", CARD),
     ("\u2463\u2460\u2460\u2460 1111 1111 1111", CARD),
     ("\u0336".join(VISA), CARD),
