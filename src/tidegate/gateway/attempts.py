@@ -27,6 +27,11 @@ logger = logging.getLogger(__name__)
 
 _ERROR_BODY_BYTES = 65_536
 _MOST_REFUSING = 1024
+_REFUSES_FOR_S = 600.0
+"""A refusal is believed for so long: providers are updated, and streams are counted by their text
+meanwhile."""
+
+_OPTION = b"stream_options"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +69,7 @@ class Attempts:
         self._clock = clock
         self._metrics = metrics
         self._bounds = bounds
-        self._refusing_usage: set[tuple[str, str | None]] = set()
+        self._refusing_usage: dict[tuple[str, str | None], float] = {}
 
     async def answer(self, call: ChatCall) -> str:
         """Answer the client from the first target that can; raises what the client gets if none.
@@ -139,18 +144,21 @@ class Attempts:
             )
 
     async def _attempt(self, step: Try, call: ChatCall) -> Ended:
-        target = step.target
-        sent = call.providers[target.provider].model_sent(target.upstream_model, call.model)
-        asks = (target.provider, sent) not in self._refusing_usage
+        until_s = self._refusing_usage.get(_model_of(step, call), 0.0)
+        asks = self._clock.monotonic_s() >= until_s
         try:
             return await self._ask(step, call, call.wish if asks else "keep")
         except _UsageRefused:
-            # Once for each model of a provider, and within the same deadline.
-            self._note_refused_usage(call, target.provider, sent)
-            return await self._ask(step, call, "keep")
+            # Within the same deadline.
+            return await self._ask(step, call, "keep", is_second=True)
 
-    async def _ask(self, step: Try, call: ChatCall, wish: UsageWish) -> Ended:
-        """One call; raises _UsageRefused if what is wrong with it is that we asked for usage."""
+    async def _ask(
+        self, step: Try, call: ChatCall, wish: UsageWish, *, is_second: bool = False
+    ) -> Ended:
+        """One call; raises _UsageRefused if what may be wrong with it is that we asked for usage.
+
+        `is_second`: it was refused with the wish, and is asked without.
+        """
         call.upstream_status, call.stage = 0, None
         with self._inboxes.new() as inbox:
             try:
@@ -170,18 +178,28 @@ class Attempts:
                         raise _UsageRefused
                     wish_s = retry_after_s(headers, self._clock.now_s())
                     return Ended(classify(status, headers, body), status, wish_s)
+                if is_second:
+                    self._note_refused_usage(call, step)
                 call.stage = self._stage(call, headers)
                 return await Relay(call, step, inbox, call.stage, self._clock, self._metrics).run()
             except AttemptFailed as failed:
                 return Ended(OUTCOME_OF[failed.failure])
 
-    def _note_refused_usage(self, call: ChatCall, provider: str, model: str | None) -> None:
-        if len(self._refusing_usage) < _MOST_REFUSING:
-            self._refusing_usage.add((provider, model))
+    def _note_refused_usage(self, call: ChatCall, step: Try) -> None:
+        """Without the wish it was accepted: do not ask this model again for a while."""
+        provider = step.target.provider
         call.trail.step("usage", "refused", provider=provider)
         logger.warning(
             "usage_refused", extra={"request_id": call.trail.request_id, "provider": provider}
         )
+        if _OPTION in call.body:
+            # The error may have quoted what the client wrote: it counts for this call alone.
+            return
+        now_s = self._clock.monotonic_s()
+        kept = {key: until_s for key, until_s in self._refusing_usage.items() if until_s > now_s}
+        if len(kept) < _MOST_REFUSING:
+            kept[_model_of(step, call)] = now_s + _REFUSES_FOR_S
+        self._refusing_usage = kept
 
     def _request(self, step: Try, call: ChatCall, wish: UsageWish) -> UpstreamRequest:
         made = chat_request(
@@ -212,6 +230,13 @@ class Attempts:
             # A stream was asked for: a document is an error object, or no answer to that.
             acceptable=not call.stream,
         )
+
+
+def _model_of(step: Try, call: ChatCall) -> tuple[str, str | None]:
+    """The provider, and the model as it hears it."""
+    target = step.target
+    provider = call.providers[target.provider]
+    return target.provider, provider.model_sent(target.upstream_model, call.model)
 
 
 def _charge_who_left(call: ChatCall, step: Try) -> None:
