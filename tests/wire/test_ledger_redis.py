@@ -148,6 +148,33 @@ def test_an_end_given_while_the_server_is_stopped_is_applied_later(server: Redis
     asyncio.run(body())
 
 
+@pytest.mark.parametrize("how", ["settle", "release"])
+def test_an_end_that_the_server_has_no_memory_for_is_applied_later(
+    server: RedisServer, caplog: pytest.LogCaptureFixture, how: str
+) -> None:
+    async def body() -> None:
+        async with opened(ledger_on(server, 5.0)) as ledger:
+            for name in ("a", "b"):
+                await ledger.reserve(name, "me", ASKED, lease_s=LEASE_S)
+            client = server.client()
+            client.config_set("maxmemory", "1")
+            with pytest.raises(StoreUnavailable):
+                await (ledger.release("a", "me") if how == "release" else settled(ledger, "a"))
+            assert ledger.degraded
+            client.config_set("maxmemory", "0")
+            client.close()
+            await until(lambda: not ledger.degraded)
+            usage = await ledger.usage(TOKENS, SCOPE)
+            assert (usage.used, usage.reserved) == (0 if how == "release" else 30, 10)
+
+    async def settled(ledger: RedisLedger, name: str) -> None:
+        await ledger.settle(name, "me", Need(30, 0))
+
+    asyncio.run(body())
+    lines = [record.message for record in caplog.records]
+    assert lines == ["ledger_store_failed", "ledger_store_serves_again"]
+
+
 def test_what_waits_for_a_server_that_is_away_is_bounded(server: RedisServer) -> None:
     """BerriAI/litellm#38193."""
 

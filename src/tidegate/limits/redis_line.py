@@ -6,15 +6,20 @@ of requests, what happens without a connection (redis_pipe).
 """
 
 import asyncio
+import re
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 _CHUNK_BYTES = 65_536
+_IN_A_SCRIPT = re.compile(rb"ERR Error running script \([^)]*\): [^-]*: -([A-Z]+) ")
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorReply:
-    """The server refused a command; `kind` is the first word of its sentence."""
+    """The server refused a command; `kind` is the word that its sentence begins with.
+
+    Of a command inside a script it is the word that the same command would get outside.
+    """
 
     kind: str
 
@@ -180,7 +185,7 @@ def _reply(data: bytes, at: int) -> tuple[object, int]:
     if kind == b"+":
         return body, at
     if kind == b"-":
-        return ErrorReply(body.partition(b" ")[0].decode("ascii", "replace")), at
+        return ErrorReply(_refusal(body)), at
     if kind == b"*":
         items = list[object]()
         for _ in range(int(body)):
@@ -188,6 +193,13 @@ def _reply(data: bytes, at: int) -> tuple[object, int]:
             items.append(item)
         return items, at
     raise LineLost("InvalidReply")
+
+
+def _refusal(sentence: bytes) -> str:
+    # Before Redis 7 a refusal inside a script is an ERR about the script, which holds the other.
+    inner = _IN_A_SCRIPT.match(sentence)
+    word = inner[1] if inner else sentence.partition(b" ")[0]
+    return word.decode("ascii", "replace")
 
 
 __all__ = ["DriverMissing", "ErrorReply", "Line", "LineLost", "ReplyReader", "dial"]

@@ -237,8 +237,11 @@ class Pipe:
             self._repeat(job)
             return
         # It answered, and did nothing: there is nothing to take back.
+        is_away = kind not in _OF_ONE_COMMAND
+        if is_away and job.must_happen:
+            self._owed.append(job.command)
         _fail(job, kind)
-        if kind not in _OF_ONE_COMMAND:
+        if is_away:
             self._go_away(kind)
 
     def _repeat(self, job: Job) -> None:

@@ -36,6 +36,26 @@ def test_replies_are_the_same_however_the_bytes_are_cut() -> None:
         assert got == REPLIES
 
 
+IN_A_SCRIPT = b"-ERR Error running script (call to f_1d2a): @user_script:1: @user_script: 1: "
+
+
+@pytest.mark.parametrize(
+    ("line", "kind"),
+    [
+        (IN_A_SCRIPT + b"-OOM command not allowed when used memory > 'maxmemory'.", "OOM"),
+        (IN_A_SCRIPT + b"-READONLY You can't write against a read only replica.", "READONLY"),
+        (IN_A_SCRIPT + b"-MISCONF Redis is configured to save, but it is not able to", "MISCONF"),
+        (b"-OOM command not allowed. script: 1d2a, on @user_script:1.", "OOM"),
+        (b"-ERR user_script:1: OOM -OOM x script: 1d2a, on @user_script:1.", "ERR"),
+        (b"-ERR Error running script (call to f_1): @user_script:1: WRONGTYPE Operation", "ERR"),
+        (b"-ERR unknown command 'x', with args beginning with: ': -OOM y'", "ERR"),
+    ],
+)
+def test_a_refusal_inside_a_script_is_named_as_outside(line: bytes, kind: str) -> None:
+    """Redis 6.2 puts the word of the command into a sentence about the script."""
+    assert ReplyReader().feed(line + b"\r\n") == [ErrorReply(kind)]
+
+
 @pytest.mark.parametrize("data", [b"HTTP/1.1 400\r\n", b":x\r\n", b"$y\r\n", b"*z\r\n", b"\r\n"])
 def test_what_is_no_reply_ends_the_connection(data: bytes) -> None:
     with pytest.raises(LineLost):
