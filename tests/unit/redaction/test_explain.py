@@ -80,6 +80,8 @@ def test_a_value_is_explained_by_its_detector_and_rule(
         ("1-123-45-6789", "ssn", "part of a longer number"),
         ("536904399", "ssn", 'without a word such as "SSN"'),
         ("GB82 WEST 1234 5698 7654 33", "iban", "modulus 97) are wrong"),
+        ("x = 'GB82WEST12345698765433'", "iban", "modulus 97) are wrong"),
+        ("id_GB82 WEST 1234\n5698 7654 33", "iban", "modulus 97) are wrong"),
         ("GB82 WEST 1234 56", "iban", "of that country has 22 characters"),
         ("XX12 3456 7890 1234", "iban", "no country"),
         ("GB82 WEST 1234 5698 7654 32X", "iban", "right for 22 characters"),

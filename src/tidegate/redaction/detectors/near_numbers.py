@@ -77,7 +77,8 @@ def near_ssns(text: str) -> Iterator[Near]:
         yield *found.span(), reason
 
 
-_IBAN = re.compile(r"(?<![A-Za-z0-9._%+'@~\-])([A-Za-z]{2})[0-9]{2}(?:[ \-]?[A-Za-z0-9]){8}")
+_JOINT = r"(?:[ \-]| ?\r?\n {0,4})?"
+_IBAN = re.compile(rf"(?<![A-Za-z0-9])([A-Za-z]{{2}})[0-9]{{2}}(?:{_JOINT}[A-Za-z0-9]){{8}}")
 
 
 def near_ibans(text: str) -> Iterator[Near]:
@@ -87,12 +88,12 @@ def near_ibans(text: str) -> Iterator[Near]:
         if size is None:
             yield *found.span(), "no country whose account numbers begin like that"
             continue
-        whole = re.compile(rf"(?:[A-Za-z0-9][ \-]?){{{size}}}").match(text, found.start())
+        whole = re.compile(rf"(?:[A-Za-z0-9]{_JOINT}){{{size}}}").match(text, found.start())
         if whole is None:
             yield *found.span(), f"an account number of that country has {size} characters"
             continue
-        stop = len(whole[0].rstrip(" -")) + whole.start()
-        compact = re.sub(r"[ \-]", "", whole[0]).upper()
+        stop = len(whole[0].rstrip(" -\r\n")) + whole.start()
+        compact = re.sub(r"[ \-\r\n]", "", whole[0]).upper()
         reason = "the check digits (ISO 13616, modulus 97) are wrong"
         if iban(compact):
             reason = f"right for {size} characters, but it is not grouped so, or more follow"
