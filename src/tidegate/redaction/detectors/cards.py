@@ -27,6 +27,8 @@ FEWEST_DIGITS, MOST_DIGITS = 13, 19
 _FEWEST_CUED = 12
 _MOST_GROUPS = 6
 _FEWEST_IN_GROUP = 3
+# How cards are grouped. Other groups are a card only if no digits are joined to them in front.
+_GROUPINGS = ([4, 4], [4, 6])
 
 # By first digit: first and last prefix, shortest and longest number. Source: the networks'
 # published issuer ranges; 2131 and 1800 are JCB's own from before 2000.
@@ -42,7 +44,7 @@ _NETWORKS: dict[str, tuple[tuple[str, str, int, int], ...]] = {
         ("36", "36", 14, 19),
         ("38", "39", 14, 19),
     ),
-    "4": (("4", "4", 13, 19),),
+    "4": (("4", "4", 13, 13), ("4", "4", 16, 16), ("4", "4", 19, 19)),
     "5": (("51", "55", 16, 16), ("50", "50", 13, 19), ("56", "58", 13, 19)),
     "6": (
         ("6011", "6011", 16, 19),
@@ -137,6 +139,8 @@ class Cards:
         first, last = groups[0][0], groups[-1][1]
         if "\n" in text[first:last]:
             return sizes[:-1] == [4] * (len(sizes) - 1)
+        if len(sizes) > 1 and joined_before(text, first) and sizes[:2] not in _GROUPINGS:
+            return False
         if min(sizes[:-1], default=4) >= _FEWEST_IN_GROUP:
             return len(sizes) <= _MOST_GROUPS
         if set(sizes) not in ({1}, {2}, {1, 2}) or sizes[-1] > sizes[0]:

@@ -9,10 +9,14 @@ import re
 from collections.abc import Iterator
 
 from tidegate.redaction.barriers import LATIN
+from tidegate.redaction.detectors.email_others import names_a_thing
+from tidegate.redaction.detectors.urls import stands_for_credentials
 from tidegate.redaction.hits import RANKS, DottedRun, Hit
 from tidegate.redaction.spans import EMAIL
 
 _LOCAL_MAX = 64
+_BEFORE_PASSWORD = frozenset(":$%")
+_USER_REACH = 64
 # An address at a relay (`user%40here@relay`) has two signs, and the whole of it is one.
 _LOCAL_CHARS = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._%+'~-@"
 _BEFORE_LOCAL = re.compile(rf"(?s:.*)[^A-Za-z0-9._%+'~\-@{LATIN}]")
@@ -46,8 +50,19 @@ class Email:
             local = _local_at_end(before).lstrip(_NOT_FIRST)
             if not local or local == "git":  # git@host:path names a repository, not a person
                 continue
+            head = at - len(local)
+            if names_a_thing(text, local, at, domain.end(), end) or _example_in_url(text, head, at):
+                continue
             floor = domain.end()
-            yield Hit(at - len(local), domain.end(), self.family, "email", EMAIL, DOMAIN_RUN)
+            yield Hit(head, domain.end(), self.family, "email", EMAIL, DOMAIN_RUN)
+
+
+def _example_in_url(text: str, head: int, at: int) -> bool:
+    """`https://user:password@host` in documentation is no address from `password` on."""
+    if text[head - 1 : head] not in _BEFORE_PASSWORD:
+        return False
+    scheme = text.rfind("://", max(0, head - _USER_REACH), head)
+    return scheme >= 0 and stands_for_credentials(text, scheme + 3, at)
 
 
 def _local_at_end(before: str) -> str:

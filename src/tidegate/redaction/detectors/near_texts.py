@@ -8,6 +8,7 @@ what it costs. Does not live here: numbers (near_numbers).
 import re
 from collections.abc import Iterator
 
+from tidegate.redaction.detectors.email_others import names_a_thing
 from tidegate.redaction.detectors.key_formats import FORMATS
 from tidegate.redaction.detectors.near_numbers import Near
 
@@ -16,6 +17,11 @@ _EMAIL = re.compile(
 )
 _RELEASE = re.compile(r"v?[0-9]+\.[0-9]+")
 _TOP = re.compile(r"[^0-9]{2,}|xn--.*")
+
+
+def _names_a_thing(text: str, at: int, size: int) -> bool:
+    local = text[max(0, at - 64) : at]
+    return names_a_thing(text, local, at, at + 1 + size, len(text))
 
 
 def near_emails(text: str) -> Iterator[Near]:
@@ -35,6 +41,8 @@ def near_emails(text: str) -> Iterator[Near]:
             reason = "no top level: the domain has no dot"
         elif not _TOP.fullmatch(domain.rpartition(".")[2]):
             reason = "the top level is not made of letters"
+        elif _names_a_thing(text, found.start() + len(local), len(domain)):
+            reason = "a file, a unit or a call: no mail is delivered under that top level"
         else:
             reason = "not the form of an address in Latin letters"
         yield *found.span(), reason

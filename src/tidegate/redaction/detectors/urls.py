@@ -24,6 +24,14 @@ _EXAMPLE = re.compile(
 _TEMPLATE = re.compile(rf"\$?\{{[^}}]*\}}|\$[A-Za-z_][A-Za-z0-9_]*|\*+|%s|{PLACEHOLDER.pattern}")
 
 
+def stands_for_credentials(text: str, start: int, at: int) -> bool:
+    """What a URL has there, in front of its `@`, is a template or what documentation writes."""
+    colon = text.find(":", start, at)
+    if colon < 0:
+        return False
+    return bool(_TEMPLATE.fullmatch(text, colon + 1, at) or _EXAMPLE.fullmatch(text, start, at))
+
+
 @dataclass(frozen=True, slots=True)
 class UrlCredentials:
     """`user:password@` at the head of a URL's authority."""
@@ -51,8 +59,6 @@ class UrlCredentials:
                 return Hit(start, stop, self.family, "url_credentials", SECRET, _USERINFO_RUN)
             return Verdict.TEXT
         colon = text.find(":", start, at)
-        if colon < 0 or colon + 1 == at or _TEMPLATE.fullmatch(text, colon + 1, at):
-            return Verdict.TEXT
-        if _EXAMPLE.fullmatch(text, start, at):
+        if colon < 0 or colon + 1 == at or stands_for_credentials(text, start, at):
             return Verdict.TEXT
         return Hit(start, at, self.family, "url_credentials", SECRET, sealed=True)
