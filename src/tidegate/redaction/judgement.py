@@ -74,11 +74,9 @@ def judge_number(
 
 
 def judge_value(
-    value: object, key: str, treatment: "Treatment", numbers: "Numbers | None" = None
+    value: int | float, key: str, treatment: "Treatment", numbers: "Numbers | None" = None
 ) -> object:
-    """Like `judge_number`, for a value that was read: itself, or the text in its place."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return value
+    """Like `judge_number`, for a number that was read: itself, or the text in its place."""
     if isinstance(value, float) and not value.is_integer():
         return value
     text = judge_number(str(int(value)), key, treatment, numbers)

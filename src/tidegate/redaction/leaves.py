@@ -87,9 +87,7 @@ def rewrite(
         raise ValueError("a JSON tree is nested too deeply")
     if isinstance(value, dict):
         return _rewrite_dict(value, visitor, path)
-    if isinstance(value, list):
-        return _rewrite_list(value, visitor, path)
-    return value
+    return _rewrite_list(value, visitor, path) if isinstance(value, list) else value
 
 
 def _rewrite_dict(value: dict[str, object], visitor: Visitor, path: Path) -> object:

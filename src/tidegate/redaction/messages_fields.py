@@ -85,9 +85,8 @@ def redact_messages_request(
     changed, are left out. Raises BlockedContent.
     """
     treatment = Treatment.of(policy)
-    new = rewrite(body, MessageFields(treatment))
-    if not isinstance(new, dict):
-        return body, treatment.counts
+    shown = rewrite(body, MessageFields(treatment))
+    new = shown if isinstance(shown, dict) else body
     messages, masked = body.get("messages"), new.get("messages")
     if isinstance(messages, list) and isinstance(masked, list):
         pairs = zip(messages, masked, strict=True)

@@ -113,7 +113,7 @@ def _regions(
             if start < region.end and end > region.start:
                 region.start, region.end = min(start, region.start), max(end, region.end)
         regions.append(region)
-    return _apart(regions)
+    return regions
 
 
 def _is_glued(span: "Span", own: list[tuple[int, int, str]]) -> bool:
@@ -129,17 +129,6 @@ def _count(span: "Span", treatment: "Treatment") -> None:
     counts[span.label] = counts.get(span.label, 0) + 1
 
 
-def _apart(regions: list[_Region]) -> list[_Region]:
-    """Regions without overlaps, in order."""
-    merged = regions[:1]
-    for region in regions[1:]:
-        if region.start < merged[-1].end:
-            merged[-1].end = max(merged[-1].end, region.end)
-        else:
-            merged.append(region)
-    return merged
-
-
 def _shown(text: str, start: int, regions: list[_Region], treatment: "Treatment") -> str:
     """The part `text`, which begins at `start` of the joined text."""
     out: list[str] = []
@@ -148,7 +137,7 @@ def _shown(text: str, start: int, regions: list[_Region], treatment: "Treatment"
         begin, end = region.start - start, region.end - start
         if end <= 0 or begin >= stop:
             continue
-        if begin >= 0:
+        if begin >= place:
             out += (treatment.whole(text[place:begin]), region.instead)
-        place = min(end, stop)
+        place = max(place, min(end, stop))
     return "".join([*out, treatment.whole(text[place:])])

@@ -312,3 +312,17 @@ def test_client_helper_counts_text_after_finish() -> None:
 def test_an_empty_text_that_comes_with_the_finish_changes_no_order() -> None:
     client, _ = run([content(pem(3)), content("\nafter"), finish()])
     assert client.texts == {0: f"{SECRET}\nafter"}
+
+
+def test_the_bytes_of_speech_are_dropped_refused_or_passed() -> None:
+    spoken = {"id": "a", "data": "UklG" * 20, "transcript": "to jane@example.com. "}
+    event = chunk({"audio": spoken})
+    (data,) = ChatStreamRedactor(POLICY).feed(event)
+    shown = {**spoken, "data": "", "transcript": f"to {EMAIL}. "}
+    assert json.loads(data)["choices"][0]["delta"]["audio"] == shown
+    passing = ChatStreamRedactor(POLICY, audio="pass")
+    (data,) = passing.feed(event)
+    assert json.loads(data)["choices"][0]["delta"]["audio"] == {**shown, "data": "UklG" * 20}
+    assert passing.counts.passed == {"base64": 1}
+    with pytest.raises(BlockedContent, match="audio"):
+        ChatStreamRedactor(POLICY, audio="refuse").feed(event)

@@ -68,6 +68,7 @@ def test_the_rule_for_numbers_is_part_of_the_policy() -> None:
         3.14159265358979323846,
         1e300,
         float(NUMBER) / 2,
+        123456789012.5,
     ],
 )
 def test_other_numbers_are_never_touched(number: object) -> None:

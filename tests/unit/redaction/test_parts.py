@@ -209,3 +209,40 @@ def test_streamed_parts_with_an_index_are_texts_of_their_own() -> None:
             for item in choice["delta"].get("reasoning_details", ()):
                 texts[item["index"]] += item["text"]
     assert texts == {0: "4111 1111 ", 1: "1111 1111"}
+
+
+def test_several_cut_values_go_each_in_its_place() -> None:
+    parts = [
+        text_part(f"a {VISA[:9]}"),
+        text_part(f"{VISA[9:]}, b 536-"),
+        7,
+        {"type": "image_url"},
+        text_part("90-4399 c "),
+        text_part("untouched"),
+    ]
+    new, counts = redact_chat_request(message(parts), POLICY)
+    shown = new["messages"][0]["content"]  # type: ignore[index]
+    assert texts_of(shown) == [f"a {CARD}", f", b {SSN}", " c ", "untouched"]
+    assert counts == {"credit_card": 1, "ssn": 1}
+
+
+def test_cut_values_that_touch_each_other_leave_nothing_between() -> None:
+    secret = key("ghp_", 36)
+    parts = [
+        text_part(f"x {secret[:30]}"),
+        text_part(secret[30:] + "@example"),
+        text_part(".com y"),
+    ]
+    new, _ = redact_chat_request(message(parts), POLICY)
+    joined = "".join(texts_of(new["messages"][0]["content"]))  # type: ignore[index]
+    assert secret[4:30] not in joined
+    assert joined.startswith("x [REDACTED_")
+    assert joined.endswith(" y")
+
+
+def test_tool_results_nested_without_end_are_read_but_not_joined() -> None:
+    deep: Any = [text_part("536-90-4399")]
+    for _ in range(8):
+        deep = [{"type": "tool_result", "content": deep}]
+    new, _ = redact_chat_request(message(deep), POLICY)
+    assert SSN in json.dumps(new)

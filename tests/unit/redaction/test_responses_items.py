@@ -105,6 +105,7 @@ def test_only_the_number_of_its_own_kind_divides_an_item() -> None:
     [
         lambda index: event("response.output_item.done", output_index=index),
         lambda index: event("response.output_item.added", item={"id": str(index)}),
+        lambda index: event("response.content_part.done", output_index=0, content_index=index),
     ],
 )
 def test_the_number_of_items_is_bounded(endless: Any) -> None:
@@ -252,3 +253,29 @@ def test_what_carries_the_rest_of_a_beginning_repeats_no_text_in_the_place_of_an
         "output_index": 0,
         "delta": "held",
     }
+
+
+@pytest.mark.parametrize(
+    "odd",
+    [
+        event("response.output_item.added", output_index=0, item="x"),
+        event("response.output_item.added"),
+        event("response.output_item.added", item={"type": "reasoning", "summary": ["x", {}]}),
+        event("response.output_item.added", item={"type": "function_call", "arguments": 5}),
+        event("response.content_part.added", part=None),
+        event("response.in_progress", response={"output": "x"}),
+        event("response.created", response=None),
+        event("response.output_text.delta", delta=5),
+        event("response.output_text.delta", delta=[{"x": "y. "}]),
+    ],
+)
+def test_events_of_an_odd_shape_pass(odd: bytes) -> None:
+    redactor = ResponsesStreamRedactor(POLICY)
+    assert [data for _, data in redactor.feed(odd)] == [odd]
+
+
+def test_an_item_that_is_added_twice_goes_on() -> None:
+    redactor = ResponsesStreamRedactor(POLICY)
+    added = event("response.output_item.added", output_index=0, item={"id": "msg_1"})
+    out = shown(redactor, added, delta("4111 1111 "), added, delta("1111 1111, "))
+    assert "".join(e.get("delta", "") for e in out) == f"{CARD}, "

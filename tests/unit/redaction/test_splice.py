@@ -5,7 +5,7 @@ import pytest
 from tests.unit.redaction.chat import content, run
 from tests.unit.redaction.samples import VISA
 from tidegate.redaction import ChatStreamRedactor, RedactionPolicy
-from tidegate.redaction.splice import dump, load, rewritten, without_padding
+from tidegate.redaction.splice import dump, load, renumbered, rewritten, without_padding
 from tidegate.redaction.template import Template
 
 POLICY = RedactionPolicy.preset("default")
@@ -138,3 +138,21 @@ def test_the_short_way_and_the_long_way_agree() -> None:
         changing = [content(piece).replace(b'"c1"', b'"c%d"' % i) for i, piece in enumerate(pieces)]
         long, _ = run(changing)
         assert long.texts == short.texts
+
+
+@pytest.mark.parametrize(
+    ("data", "shown"),
+    [
+        ('{"n":7,"x":0.10}', '{"n":9,"x":0.10}'),
+        ('{"x":0.10, "n" : 7 }', '{"x":0.10, "n" : 9 }'),
+        ('{"n":7,"x":"\\"n\\":7"}', '{"n":9,"x":"\\"n\\":7"}'),
+        ('{"x":"\\"n","n":7}', '{"x":"\\"n","n":9}'),
+        ('{"n":7,"x":{"n":7}}', '{"n":9,"x":{"n":7}}'),
+        ('{"x":{"n":5},"n":7}', '{"x":{"n":5},"n":9}'),
+        ('{"n":7e0}', '{"n":9}'),
+        ("[7]", "[7]"),
+    ],
+)
+def test_a_number_is_moved_on_and_nothing_else(data: str, shown: str) -> None:
+    assert renumbered(data.encode(), "n", 7, 2).decode() == shown
+    assert renumbered(data.encode(), "n", 7, 0).decode() == data

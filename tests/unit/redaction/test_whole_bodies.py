@@ -305,3 +305,16 @@ def test_what_is_too_short_for_base64_is_read_as_text(holder: dict[str, Any], va
     new, counts = redact_chat_request(body, POLICY)
     assert value not in json.dumps(new)
     assert sum(counts.values()) == 1
+
+
+def test_text_in_the_place_of_base64_and_other_values_are_read() -> None:
+    tree = {"blob": "to a@b.co" + " " * 70, "result": SOUND, "data": SOUND, "n": 12345678.5}
+    new, counts = redact_tree({**tree, "odd": (1, 2)}, POLICY)
+    assert new == {**tree, "blob": f"to {EMAIL}" + " " * 70, "odd": (1, 2)}
+    assert (counts, counts.passed) == ({"email": 1}, {})
+
+
+def test_a_document_of_text_is_no_base64_whatever_it_looks_like() -> None:
+    source = {"type": "text", "media_type": "text/plain", "data": "4111111111111111/" + "A" * 60}
+    new, _ = redact_tree({"source": source}, POLICY)
+    assert new == {"source": {**source, "data": f"{CARD}/" + "A" * 60}}
