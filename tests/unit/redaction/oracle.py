@@ -68,13 +68,10 @@ def _grouped(text: str, start: int, end: int) -> bool:
     joined = re.search(rf"[0-9]{_JOINED}$", text[:start])
     if joined and len(sizes) > 1 and sizes[:2] not in ([4, 4], [4, 6]):
         return False
-    led = re.search(rf"[0-9]{_JOINED}$", text[:start]) is not None
-    if led and len(sizes) > 1 and sizes[:2] not in ([4, 4], [4, 6]):
-        return False
     if all(size >= 3 for size in sizes[:-1]):
         return len(sizes) <= 6
     even = all(size == sizes[0] for size in sizes[:-1]) and sizes[-1] <= sizes[0] <= 2
-    return even and not led and not re.match(rf"{_JOINED}[0-9]", text[end:])
+    return even and not joined and not re.match(rf"{_JOINED}[0-9]", text[end:])
 
 
 def _cards(text: str) -> list[tuple[int, int]]:
