@@ -20,9 +20,10 @@ _QUAD = re.compile(
 )
 # Four numbers that count releases or chapters.
 _COUNTED = re.compile(
-    r"(?i:\bv|\bver(?:sion)?|\brelease|\bbuild|\bsections?|\bchapter|\bclause|\boid)[ .:=]{0,3}\Z"
+    r"(?i:\bv|\bver(?:sion)?|\brelease|\bbuild|\bsections?|\bchapter|\bclause|\boid|\bpolicy"
+    r"|\bfirmware|\bnode(?:\.?js)?(?: is)?(?: at)?)[ .:=]{0,3}\Z"
 )
-_COUNTED_REACH = 16
+_COUNTED_REACH = 24
 _PRIVATE = tuple(
     ip_network(block)
     for block in (
@@ -145,6 +146,9 @@ _DASHED = re.compile(
 _MAC_HEAD = re.compile(r"(?<![A-Za-z0-9])(?<![A-Za-z0-9]-)[0-9A-Fa-f]{2}:\Z")
 _PAIR_BEFORE = re.compile(r"(?<![A-Za-z0-9])[0-9A-Fa-f]{2}:\Z")
 _MAC_SIZE = 17
+# Behind these words pairs of decimal digits are a time.
+_TIME = re.compile(r"(?i:\b(?:time(?:stamp|code)?|clock|duration|elapsed))[^0-9\n]{0,8}\Z")
+_TIME_REACH = 24
 
 
 def is_some_device(written: str) -> bool:
@@ -191,5 +195,9 @@ class MacAddresses:
         if len(written) < _MAC_SIZE or after[:1] in WORD or not is_some_device(written):
             return Verdict.TEXT
         if after[:1] == ":" and after[1:] in _HEX:
+            return Verdict.TEXT
+        if written.replace(":", "").isdecimal() and _TIME.search(
+            text, max(0, start - _TIME_REACH), start
+        ):
             return Verdict.TEXT
         return Hit(start, start + _MAC_SIZE, self.family, "mac", MAC)

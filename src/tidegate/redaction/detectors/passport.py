@@ -11,7 +11,8 @@ from tidegate.redaction.hits import Hit
 from tidegate.redaction.spans import PASSPORT
 
 _CUE = re.compile(
-    r"(?i:\b(?:passport|passeport|reisepass|pasaporte|passaporto|passaporte|paspoort|paszport))"
+    r"(?i:\b(?:passport|passeport|reisepass|pasaporte|passaporto|passaporte|paspoort|paszport)"
+    r"(?![ \-](?:control|photos?|offices?)\b))"
     r"[^0-9\n]{0,32}\n?\Z"
 )
 _CUE_REACH = 56

@@ -31,6 +31,12 @@ _EXTENSION = re.compile(
     r",? ?(?:ext\.?|extension|x) ?:? ?[0-9]{1,6}(?![0-9])| ?#[0-9]{1,6}(?![0-9])", re.IGNORECASE
 )
 _AFTER = re.compile(r"[ \-]{1,2}\(?(?:office|fax|mobile|cell|desk|direct)\b", re.IGNORECASE)
+# `300-400-5000 units` is a count of things.
+_COUNT_OF = re.compile(
+    r" (?:units?|pieces?|pcs|items?|rows?|records?|lines?|bytes|tokens?|users?|points?|miles"
+    r"|km|kg|lbs?|usd|eur|euros?|dollars?)\b",
+    re.IGNORECASE,
+)
 # What may still become an extension or such a word.
 _UNDECIDED = re.compile(r"[ ,\-.]{0,3}\(?[A-Za-z#]{0,10}\.?[ :]{0,2}[0-9]{0,6}")
 _CUE = re.compile(
@@ -109,7 +115,9 @@ class PhoneNumbers:
         cued = _CUE.search(text, max(0, start - _CUE_REACH), start) or _AFTER.match(tail)
         beside = cued or _EXTENSION.match(tail)
         touched = tail[:1] in WORD or (tail[:1] in "-." and tail[1:2] in WORD)
-        if (touched and not beside) or written.count("(") != written.count(")"):
+        if not beside and (touched or _COUNT_OF.match(tail)):
+            return None
+        if written.count("(") != written.count(")"):
             return None
         if _SOMETHING_ELSE.match(written):
             return None
