@@ -370,6 +370,7 @@ def test_block_ends_the_stream_and_too_many_texts_are_refused() -> None:
         redactor.feed(start({"type": "text", "text": ""}, 64))
 
 
+@pytest.mark.full
 def test_the_number_of_blocks_is_bounded() -> None:
     redactor = MessagesStreamRedactor(POLICY)
 

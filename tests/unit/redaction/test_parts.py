@@ -25,7 +25,7 @@ VALUES = [
     ("536-90-4399", SSN),
     ("GB82 WEST 1234 5698 7654 32", IBAN),
     (key("ghp_", 36), SECRET),
-    (jwt(300), SECRET),
+    (jwt(60), SECRET),
 ]
 
 

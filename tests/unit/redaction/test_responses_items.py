@@ -100,6 +100,7 @@ def test_only_the_number_of_its_own_kind_divides_an_item() -> None:
     assert "".join(e["delta"] for e in out) == f"{CARD}, "
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "endless",
     [
