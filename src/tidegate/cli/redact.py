@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from tidegate.redaction.hits import AnyDetector
 
 _PIECE_BYTES = 65_536
+_OTHER_ENCODINGS = frozenset((b"\xff\xfe", b"\xfe\xff"))
 _PRESETS = ("default", "strict", "code")
 
 
@@ -59,9 +60,9 @@ class Options:
 def redact(context: click.Context, /, **_: object) -> int:
     """Mask personal data and secrets in FILE, or in stdin, as it comes.
 
-    What is no UTF-8 passes unchanged. A detector with the action `block` ends the output before
-    what it found: exit code 1. --selftest tries every line of FILE, too; exit code 4 if one breaks
-    a law of streams.
+    What is no UTF-8 passes unchanged, except that a text which begins as UTF-16 is refused. A
+    detector with the action `block` ends the output before what it found: exit code 1. --selftest
+    tries every line of FILE, too; exit code 4 if one breaks a law of streams.
     """
     options = Options(**context.params)
     _refuse_what_excludes(options)
@@ -114,6 +115,8 @@ def _policy(options: Options, config: "Config") -> "RedactionPolicy":
     policies = Policies(config.deny_files, hash_key=token_bytes(32)).of(config.redaction)
     policy = policies.everybody
     if options.tenant is not None:
+        if options.tenant not in policies.tenants:
+            click.echo(f"No deny list belongs to the tenant '{options.tenant}'.", err=True)
         policy = policies.for_tenant(options.tenant)
     if options.detector is not None:
         policy = policy.with_detectors(_load(options.detector))
@@ -181,6 +184,14 @@ def _filter(source: Source, policy: "RedactionPolicy", options: Options) -> int:
 def _copy(source: Source, redactor: "Redactor") -> None:
     """Everything from `source` to stdout; what is held when it breaks off never leaves."""
     decoder = codecs.getincrementaldecoder("utf-8")("surrogateescape")
+    first = source.read1(_PIECE_BYTES)
+    if len(first) == 1:
+        first += source.read1(_PIECE_BYTES)
+    if first[:2] in _OTHER_ENCODINGS and b"\0" in first:
+        # Every second byte is zero there, so nothing would be found.
+        wrong = "The input is UTF-16 or UTF-32: convert it first (iconv -f UTF-16 -t UTF-8)."
+        raise click.ClickException(wrong)
+    _write(redactor.feed(decoder.decode(first)))
     while data := source.read1(_PIECE_BYTES):
         _write(redactor.feed(decoder.decode(data)))
     _write(redactor.feed(decoder.decode(b"", final=True)) + redactor.flush())

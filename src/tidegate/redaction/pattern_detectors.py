@@ -117,11 +117,13 @@ class CustomDetector:
         return size + 2 >= self.shortest and (self.longest is None or size <= self.longest + 2)
 
     def _why_not(self, text: str, found: re.Match[str]) -> str:
-        size = found.end() - found.start()
-        if size < self.shortest:
-            return f"{size} characters, a value has {self.shortest} or more"
-        if self.longest is not None and size > self.longest:
-            return f"{size} characters, a value has {self.longest} at most"
+        lead = self._checked_from
+        size = found.end() - found.start() - lead
+        counted = f"{size} characters{' behind the prefix' if lead else ''}, a value has"
+        if size < self.shortest - lead:
+            return f"{counted} {self.shortest - lead} or more"
+        if self.longest is not None and size > self.longest - lead:
+            return f"{counted} {self.longest - lead} at most"
         left = text[max(0, found.start() - 1) : found.start() + 1]
         side = "in front of" if len(left) == 2 and left.isascii() and left.isalnum() else "behind"
         return f"a letter or digit stands {side} it"

@@ -232,6 +232,9 @@ class _Reader:
                 "remove it; the edges of a value are checked anyway",
                 start,
             )
+        if char in "pP":
+            right = "write the characters as a class, for example [A-Za-z]"
+            self._refuse(f"the escape \\{char} is not known", right, start)
         if char.isalpha():
             self._refuse(f"the escape \\{char} is not known", f"write {char}", start)
         return self._literal(char, start)

@@ -122,6 +122,22 @@ def test_a_file_gives_its_redaction_whatever_the_rest_of_it_needs(run: Run) -> N
     assert result.stdout == "[REDACTED_DENIED], Max Roe, [REDACTED_BADGE], 123-45-6789"
     result = run("--config", name, "--tenant", "acme", stdin="Jane Doe, Max Roe")
     assert result.stdout == "[REDACTED_DENIED], [REDACTED_DENIED]"
+    assert result.stderr == ""
+
+
+def test_a_tenant_without_a_list_is_named_on_stderr(run: Run) -> None:
+    result = run("--config", run.configure(), "--tenant", "typo", stdin="Jane Doe, Max Roe")
+    assert result.stdout == "[REDACTED_DENIED], Max Roe"
+    assert result.stderr == "No deny list belongs to the tenant 'typo'.\n"
+
+
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be", "utf-32-le"])
+def test_a_text_in_utf_16_is_refused_and_not_passed_on(run: Run, encoding: str) -> None:
+    result = run(stdin="\ufeffpassword: hunter2!x".encode(encoding))
+    assert result.stdout == ""
+    assert str(getattr(result.exception, "message", "")) == (
+        "The input is UTF-16 or UTF-32: convert it first (iconv -f UTF-16 -t UTF-8)."
+    )
 
 
 def test_a_broken_redaction_part_is_exit_code_3_with_line_and_column(run: Run) -> None:
@@ -202,8 +218,8 @@ CARD = "4111 1111 1111 1111"
         ("Authorization: Bearer abcdef123456", "22-34  authorization  mask: "),
         ("git@github.com:org/x", "0-14  email  kept: git@ names a repository"),
         ("B-12345", "0-7  badge  mask: what the detector badge describes"),
-        ("B-123", "0-5  badge  kept: 5 characters, a value has 6 or more"),
-        ("B-1234567", "0-9  badge  kept: 9 characters, a value has 8 at most"),
+        ("B-123", "0-5  badge  kept: 3 characters behind the prefix, a value has 4 or more"),
+        ("B-1234567", "0-9  badge  kept: 7 characters behind the prefix, a value has 6 at most"),
         ("xB-12345", "1-8  badge  kept: a letter or digit stands in front of it"),
         ("call Jane Doe", "5-13  deny_list  mask: a literal of a deny list"),
         ("my name is Max Roe", "11-18  names/name_introduction  kept: the detector names is off"),

@@ -252,8 +252,8 @@ def test_what_adversaries_repeat_takes_steps_in_proportion_to_its_length() -> No
 @pytest.mark.parametrize(
     ("description", "text", "why"),
     [
-        (EMPLOYEE, "a EMP-12345 b", "9 characters, a value has 10 or more"),
-        (EMPLOYEE, "EMP-123456789", "13 characters, a value has 12 at most"),
+        (EMPLOYEE, "a EMP-12345 b", "5 characters behind the prefix, a value has 6 or more"),
+        (EMPLOYEE, "EMP-123456789", "9 characters behind the prefix, a value has 8 at most"),
         (EMPLOYEE, "TEMP-123456", "a letter or digit stands in front of it"),
         (EMPLOYEE, "EMP-123456x", "a letter or digit stands behind it"),
         (CHECKED, "no 1234567890", "its check fails"),

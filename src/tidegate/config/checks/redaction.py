@@ -36,6 +36,8 @@ def _detectors(section: Redaction, path: Path, findings: Findings) -> None:
         if name not in FAMILIES and name != DENY_LIST:
             close = nearest(name, (*FAMILIES, DENY_LIST))
             right = f"did you mean {quoted(close)}?" if close else f"there are {join(FAMILIES)}"
+            if name == "custom":
+                right = "write `action` in each entry under `redaction.custom`"
             if name.lower() in kinds:
                 right = "write `action` in its entry under `custom`"
             findings.error(place, f"{quoted(name)} is not a detector", right, at_key=True)
