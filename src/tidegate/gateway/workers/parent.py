@@ -202,9 +202,10 @@ class Parent:
     # What the crew reports, and what is done about it.
 
     def _heard(self, run: int, message: words.ToParent) -> None:
+        # First of all a sign of life: what one says who was silent counts again.
+        self._obey(self._plan.heard(run, message, self._now_s()))
         if isinstance(message, words.Told):
             self._overview.heard(run, message)
-        self._obey(self._plan.heard(run, message, self._now_s()))
 
     def _ended(self, run: int, code: int) -> None:
         self._overview.gone(run)

@@ -164,9 +164,8 @@ class Plan:
 
     @property
     def reachable(self) -> dict[int, int]:
-        """The processes that can answer, with their places."""
-        members = self._members.values()
-        return {m.run: m.slot for m in members if m.stage is not Stage.STARTING and not m.killed}
+        """The processes that can be asked, with their places."""
+        return {run: self._members[run].slot for run in self._pulses.lively}
 
     @property
     def standing(self) -> Standing:
@@ -248,13 +247,16 @@ class Plan:
 
     def _advance(self, member: Member) -> None:
         """Send on a worker that has nothing to do, if it may go on."""
-        if member.offered is not None or member.leaving or member.killed:
+        if member.offered is not None or member.killed:
             return
         if member.stage is Stage.STARTING or self._phase is Phase.DRAINING:
             return
         vote = self._vote
         if member.generation != self.in_force:
+            # Also one that leaves: on the connections that it has it may still be asked.
             self._offer(member, self.in_force)
+        elif member.leaving:
+            return
         elif vote is not None and not vote.taken and member.run not in vote.asked:
             vote.ask(member.run)
             self._offer(member, vote.generation)
@@ -311,8 +313,6 @@ class Plan:
             if now_s - member.began_s >= self._times.pace.short_life_s:
                 self._restarts.lasted(member.slot)
 
-    # A vote.
-
     def _weigh(self) -> None:
         vote = self._vote
         if vote is None:
@@ -322,6 +322,7 @@ class Plan:
             self.in_force = vote.generation
             for run in vote.take():
                 self._out.append(Tell(run, words.Take(vote.generation)))
+            self._advance_all()
         elif verdict is Verdict.DONE:
             self._vote = None
             self._out.append(Adopted(vote.generation))
@@ -347,8 +348,6 @@ class Plan:
             if member.offered == vote.generation:
                 self._drop(member)
         self._advance_all()
-
-    # The end.
 
     def _drain(self, order: words.Drain | words.Leave, end_due_s: float) -> None:
         self._phase = Phase.DRAINING

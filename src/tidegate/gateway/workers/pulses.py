@@ -64,6 +64,11 @@ class Pulses:
                 todo.append((run, Beat.SILENT))
         return todo
 
+    @property
+    def lively(self) -> list[int]:
+        """Those who are not silent."""
+        return [run for run in self._of if not self.is_silent(run)]
+
     def is_silent(self, run: int) -> bool:
         """Whether it has not answered for so long that nobody waits for it."""
         pulse = self._of.get(run)

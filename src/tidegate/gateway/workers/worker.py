@@ -25,7 +25,7 @@ from tidegate.gateway.ending import FAILED, Ending
 from tidegate.gateway.listener import Listener
 from tidegate.gateway.logs import set_up
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.process import have_room, loop_factory, refusals
+from tidegate.gateway.process import loop_factory, refusals
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision
 from tidegate.gateway.settings import settings_of
@@ -253,7 +253,6 @@ def _gateway(slot: int, config: Config, secret: bytes) -> Gateway:
     gateway.metrics.watched = replace(
         gateway.metrics.watched, log_fields_dropped=lambda: handler.dropped_fields
     )
-    have_room(config, settings_of(config))
     return gateway
 
 

@@ -239,7 +239,7 @@ class World:
             self._tell(run, action.message)
         elif isinstance(action, OfferTo):
             assert action.generation not in self.kept
-            assert not self.processes[run].leaves
+            assert not self.processes[run].leaves or action.generation == self.plan.in_force
             self.processes[run].to_worker.append(words.Offer(action.generation, b""))
         else:
             self.processes[run].code = -9
@@ -324,6 +324,8 @@ class World:
         states = {(process.duty.state, process.generation) for process in live}
         assert states <= {(State.LISTENING, in_force)}
         assert not any(process.built for process in live)
+        # Also who leaves may be asked on the connections that it has.
+        assert {process.generation for process in self.processes.values()} <= {in_force}
         assert in_force == max(self.adopted, default=1)
         if self.plan.due_s == self.plan._beat_due_s:  # nobody waits to be started
             assert sorted(process.slot for process in live) == list(range(1, self.workers + 1))

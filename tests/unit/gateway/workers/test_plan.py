@@ -154,6 +154,16 @@ def test_a_worker_that_leaves_by_itself_is_replaced_before_it_has_ended() -> Non
     assert without_notes(plan.heard(3, words.Opened(1), 6.0)) == [Tell(3, words.Accept())]
 
 
+def test_one_that_leaves_has_no_vote_but_takes_over_what_is_decided() -> None:
+    plan = serving()
+    plan.heard(1, words.Leaving(), 1.0)
+    assert plan.offer(1.0) == (2, [OfferTo(2, 2)])
+    assert plan.heard(2, words.Willing(2), 1.0) == [Tell(2, words.Take(2)), OfferTo(1, 2)]
+    assert plan.heard(1, words.Willing(2), 1.0) == [Tell(1, words.Take(2))]
+    assert plan.heard(2, words.Took(2), 1.0) == [Adopted(2)]
+    assert plan.heard(1, words.Took(2), 1.0) == []
+
+
 def test_signs_of_life_are_asked_for_one_at_a_time() -> None:
     plan = serving()
     assert plan.due_s == TIMES.beat_s
@@ -162,6 +172,7 @@ def test_signs_of_life_are_asked_for_one_at_a_time() -> None:
     assert beats(plan, 1, answering=[2]) == []
     assert beats(plan, 1)[:1] == [Note("worker_silent", fields={"worker": 1})]
     assert plan.standing == Standing(2, 1, 0, (1,), (), draining=False)
+    assert plan.reachable == {2: 2}
     back = plan.heard(1, words.Told(0), 20.0)
     assert back == [Note("worker_answers_again", fields={"worker": 1})]
     assert plan.standing.silent == ()
@@ -172,7 +183,8 @@ def test_one_that_stays_silent_is_killed_and_replaced() -> None:
     done = beats(plan, 1 + TIMES.dead_after, answering=[2])
     assert [action for action in done if isinstance(action, Kill)] == [Kill(1)]
     assert notes(done) == ["worker_silent", "worker_does_not_answer"]
-    assert plan.heard(1, words.Told(0), 100.0) == []
+    for late in (words.Told(0), words.Leaving(), words.Accepting()):
+        assert plan.heard(1, late, 100.0) == []
     assert plan.reachable == {2: 2}
     assert without_notes(plan.ended(1, -9, 100.0)) == [Spawn(1, 3, 1)]
 
@@ -242,6 +254,30 @@ def test_one_that_cannot_take_over_what_is_in_force_is_killed() -> None:
     assert without_notes(done) == [Kill(3)]
 
 
+@pytest.mark.parametrize(
+    ("answer", "orders"),
+    [
+        (words.Willing(2), [Tell(3, words.Drop(2)), OfferTo(3, 3)]),
+        (words.Unwilling(2, "wrong"), [OfferTo(3, 3)]),
+    ],
+)
+def test_an_answer_about_what_is_out_of_date_counts_for_nothing_newer(
+    answer: words.ToParent, orders: list[Action]
+) -> None:
+    plan = serving()
+    plan.ended(2, -9, 1.0)
+    for generation in (2, 3):
+        plan.offer(2.0)
+        plan.heard(1, words.Willing(generation), 2.0)
+        plan.heard(1, words.Took(generation), 2.0)
+        if generation == 2:
+            assert plan.heard(3, words.Opened(1), 3.0) == [OfferTo(3, 2)]
+    plan.offer(4.0)
+    assert plan.heard(3, answer, 4.0) == orders
+    plan.heard(1, words.Willing(4), 4.0)
+    assert plan.heard(1, words.Took(4), 4.0) == [Adopted(4)]
+
+
 def test_a_silent_one_is_not_waited_for_and_takes_it_over_when_it_answers() -> None:
     plan = serving()
     beats(plan, 3, answering=[2])
@@ -284,6 +320,7 @@ def test_a_vote_goes_on_without_one_that_dies_in_it_but_not_without_all() -> Non
     done = without_notes(plan.ended(2, -9, 1.0))
     # Decided first: who is started now begins with it.
     assert done == [Tell(1, words.Take(2)), Spawn(2, 3, 2)]
+    assert plan.heard(3, words.Opened(2), 2.0) == [Tell(3, words.Accept())]
     plan = serving(1)
     plan.offer(1.0)
     assert without_notes(plan.ended(1, -9, 1.0)) == [
