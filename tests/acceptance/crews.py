@@ -11,7 +11,6 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.acceptance.processes import HOST, START_S, WAIT_S, Running
@@ -72,10 +71,20 @@ async def scraped(gateway: Running) -> dict[str, float]:
 
 
 async def nobody_listens(gateway: Running) -> None:
-    """Both ports are free."""
-    for port in (gateway.port, gateway.admin_port):
-        with pytest.raises(ConnectionRefusedError):
-            await RawClient.connect(HOST, port)
+    """Both ports are free, or become so: the system closes what a killed process had open."""
+    async with asyncio.timeout(WAIT_S):
+        for port in (gateway.port, gateway.admin_port):
+            while await _accepts(port):
+                pass
+
+
+async def _accepts(port: int) -> bool:
+    try:
+        client = await RawClient.connect(HOST, port)
+    except ConnectionRefusedError:
+        return False
+    await client.close()
+    return True
 
 
 def owed(folder: Path) -> tuple[int, int]:

@@ -21,8 +21,18 @@ from tests.acceptance.crews import (
     until_ready,
 )
 from tests.acceptance.processes import START_S, serving, started
-from tests.acceptance.worlds import Upstream, begin, chat, scripted, write
+from tests.acceptance.worlds import Upstream, begin, chat, code, scripted, write
+from tidegate.clock import SystemClock
+from tidegate.limits import SQLiteLedger
+from tidegate.limits.ledger import Charge, Granted, Limit
 from tidegate.records import as_json, broken_chains, find
+from tidegate.testing.clock import ManualClock
+
+STREAMS = 8
+SLOTS = Limit("streams", "concurrent", STREAMS)
+LIMITS = [{"name": "streams", "match": {"tenants": ["*"]}, "concurrent": STREAMS}]
+# The longest stream that the file allows, and the minute that a lease lasts beyond it.
+LEASE_S = 300.0 + 60.0
 
 
 @pytest.mark.full
@@ -31,17 +41,18 @@ def test_kill_9_of_one_costs_its_own_requests_and_nothing_else(tmp_path: Path) -
         upstream = Upstream()
         records = tmp_path / "records.db"
         async with scripted(upstream) as server:
-            write(tmp_path, file(server))
+            write(tmp_path, file(server, limits=LIMITS))
             async with serving(tmp_path) as gateway:
-                streams = [await begin(gateway) for _ in range(8)]
+                streams = [await begin(gateway, max_tokens=100) for _ in range(STREAMS)]
                 before = await scraped(gateway)
                 # What began in the last moments is not on disk yet (records.writer.Keeping).
                 await until(lambda: owed(tmp_path)[1] == len(streams))
                 kill(gateway, 1)
                 ended = await gateway.event("worker_ended")
                 assert (ended["worker"], ended["reason"]) == (1, "signal:9")
-                # The other one goes on meanwhile, and the quota of the dead one's is not free.
-                assert (await chat(gateway)).status == 200
+                # The other one goes on meanwhile, and what the dead one held is not free.
+                busy = await chat(gateway)
+                assert (busy.status, code(busy)) == (429, "gateway.rate_limited")
                 await replaced(gateway)
                 assert (await gateway.event("requests_lost"))["worker"] == 1
                 upstream.release.set()
@@ -59,7 +70,15 @@ def test_kill_9_of_one_costs_its_own_requests_and_nothing_else(tmp_path: Path) -
         assert states == ["ended" if ok else "lost" for ok in whole]
         assert broken_chains(records) == {}
         # What the dead one held ends with its lease; nothing else is open.
-        assert owed(tmp_path) == (0, 0)
+        assert owed(tmp_path) == (whole.count(False), 0)
+        for after_s, granted in ((0.0, False), (LEASE_S, True)):
+            clock = ManualClock(SystemClock().now_s() + after_s)
+            ledger = SQLiteLedger(tmp_path / "ledger.db", clock)
+            await ledger.open()
+            every = [Charge(SLOTS, "tenant:acme", STREAMS)]
+            verdict = await ledger.reserve(f"late-{granted}", "test", every, lease_s=1.0)
+            assert isinstance(verdict, Granted) is granted
+            await ledger.close()
 
     asyncio.run(body())
 
