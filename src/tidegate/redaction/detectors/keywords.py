@@ -166,7 +166,7 @@ def _closing(text: str, head: int, edge: int, *, quote: str, depth: int) -> int:
 class _Look:
     """What one decision looks at: `text` up to `end`, a value up to `edge`.
 
-    `whole`: no more text can lie between the two. `own`: the word names a member of an object.
+    `whole`: no more text can lie between the two. `word`: where the word before the sign begins.
     """
 
     text: str
@@ -175,7 +175,12 @@ class _Look:
     whole: bool
     strong: bool = False
     scheme: bool = False
-    own: bool = False
+    word: int = 0
+
+    def of_a_member(self) -> bool:
+        """The word names a member of an object, so that this is code."""
+        place = self.word
+        return _OWN_NAME.search(self.text, max(0, place - _OWN_REACH), place) is not None
 
 
 def _going_on(verdict: Hit | Verdict) -> Hit | Verdict:
@@ -220,8 +225,7 @@ class KeywordValue:
             found = self._keyword(text, start)
             look.strong = found is not None and bool(found.groupdict().get("strong"))
             if found is not None:
-                word = found.start("word")
-                look.own = _OWN_NAME.search(text, max(0, word - _OWN_REACH), word) is not None
+                look.word = found.start("word")
             verdict = self._value(look, start, ended=ended)
         return verdict if isinstance(verdict, Verdict) else replace(verdict, sealed=True)
 
@@ -332,7 +336,7 @@ class KeywordValue:
         value = look.text[head:stop]
         if not looks_secret(value, strong=look.strong, quoted=quoted, anything=self.anything):
             return Verdict.TEXT
-        if look.own and not quoted and _IDENTIFIER.fullmatch(value):
+        if not quoted and _IDENTIFIER.fullmatch(value) and look.of_a_member():
             return Verdict.TEXT
         typed = self.find(look.text, head, stop)
         if typed and (typed[0].start, typed[0].end) == (head, stop):
