@@ -8,7 +8,6 @@ words (redis_script), what holds while the server is away (degraded).
 
 import asyncio
 import logging
-import re
 import secrets
 from collections.abc import Callable, Sequence
 
@@ -16,10 +15,13 @@ from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits import books
 from tidegate.limits.ledger import Charge, Granted, Limit, Need, NeverFits, Refused, Usage
+from tidegate.limits.redis_fitness import Unfit, inspect, meaning_of
 from tidegate.limits.redis_line import DriverMissing, ErrorReply, Line, LineLost, dial
 from tidegate.limits.redis_pipe import Job, Pipe, ask
 from tidegate.limits.redis_script import (
+    TOLERANCE_US,
     Answer,
+    Forgotten,
     GaveUp,
     How,
     Moment,
@@ -27,7 +29,8 @@ from tidegate.limits.redis_script import (
     UnknownAnswer,
     answer,
     command,
-    sharers_of,
+    greeting,
+    moved_of,
     usage_of,
     verdict,
 )
@@ -35,32 +38,11 @@ from tidegate.limits.storetime import ALARM_S
 
 logger = logging.getLogger(__name__)
 
-OLDEST = (6, 2)
 BEAT_S = 5.0
 _MEMBER_US = round(3 * BEAT_S * 1_000_000)
 _OPEN_S = 5.0
 _PROBE_S = 1.0
-
-_MEANINGS = {
-    "AuthenticationError": "it refuses this user and password",
-    "AuthenticationWrongNumberOfArgsError": "it refuses this user and password",
-    "NOAUTH": "it asks for a password, and the address has none",
-    "AuthenticationRequired": "it asks for a password, and the address has none",
-    "NoPermissionError": "this user may not run the commands that limits need",
-    "NOPERM": "this user may not run the commands that limits need",
-    "READONLY": "it is a replica; name the primary",
-    "ReadOnlyError": "it is a replica; name the primary",
-    "ResponseError": "it refuses the database number of the address",
-    "LOADING": "it is still reading its data",
-    "BusyLoadingError": "it is still reading its data",
-    "OOM": "its memory is full",
-    "OutOfMemoryError": "its memory is full",
-    "ConnectionRefusedError": "nothing listens there",
-    "gaierror": "its host name is not known",
-    "SSLCertVerificationError": "its certificate is not trusted here",
-    "SSLError": "it does not speak TLS as we do",
-    "TimeoutError": "it does not answer",
-}
+_MOST_TRIES = 3
 
 
 class RedisLedger:
@@ -92,6 +74,10 @@ class RedisLedger:
         self._pipe: Pipe | None = None
         self._beating: asyncio.TimerHandle | None = None
         self._offset_us: int | None = None
+        self._books: int | None = None
+        self._longest_us = 0
+        self._forgot_us: int | None = None
+        self._refused = ""
         self.sharers = 1
         """How many processes share this store, as far as was heard last."""
 
@@ -116,7 +102,7 @@ class RedisLedger:
         try:
             line = await dial(self._url, _OPEN_S)
             try:
-                await self._inspect(line)
+                await inspect(line, _OPEN_S, warns=True)
                 await self._greet(line, _OPEN_S)
             except BaseException:
                 line.abort()
@@ -124,8 +110,7 @@ class RedisLedger:
         except DriverMissing as error:
             raise StoreUnavailable("pip install 'tidegate[redis]'", retry_after_s=None) from error
         except (LineLost, TimeoutError) as error:
-            kind = error.kind if isinstance(error, LineLost) else "TimeoutError"
-            raise StoreUnavailable(_MEANINGS.get(kind, kind)) from error
+            raise StoreUnavailable(meaning_of(error)) from error
         self._pipe = Pipe(self._redial, self._speech.load(), deadline_s=self._deadline_s)
         self._pipe.start(line)
         self._beat_later()
@@ -138,8 +123,7 @@ class RedisLedger:
         if pipe is None:
             return
         if self._member is not None and not pipe.is_away:
-            job = Job(self._speech.greet(self._member, 0, self._moment()))
-            pipe.submit(job)
+            pipe.submit(Job(self._speech.greet(self._member, 0, self._moment(), _fresh())))
         await pipe.close()
 
     async def reserve(
@@ -148,15 +132,15 @@ class RedisLedger:
         """See Ledger.reserve."""
         if len({charge.limit.name for charge in charges}) < len(charges):
             raise ValueError("a limit may be charged once")
-        job = Job(
-            self._speech.reserve(
-                (reservation_id, owner), charges, round(lease_s * 1_000_000), self._moment()
-            ),
-            undo=lambda: self._speech.finish(
-                (reservation_id, owner), "undo", moment=self._moment()
-            ),
+        lease, lease_us = (reservation_id, owner), round(lease_s * 1_000_000)
+        windows = (charge.limit.window_us for charge in charges)
+        self._longest_us = max(self._longest_us, lease_us, *windows)
+        said = await self._said(
+            lambda: Job(
+                self._speech.reserve(lease, charges, lease_us, self._moment()),
+                undo=lambda: self._speech.finish(lease, "undo", moment=self._moment()),
+            )
         )
-        said = await self._said(job)
         try:
             return verdict(said, reservation_id, charges)
         except (GaveUp, UnknownAnswer) as error:
@@ -174,7 +158,7 @@ class RedisLedger:
 
     async def usage(self, limit: Limit, scope_key: str) -> Usage:
         """See Ledger.usage."""
-        said = await self._said(Job(self._speech.usage(limit, scope_key, self._moment())))
+        said = await self._said(lambda: Job(self._speech.usage(limit, scope_key, self._moment())))
         try:
             return usage_of(said, limit)
         except UnknownAnswer as error:
@@ -199,14 +183,23 @@ class RedisLedger:
         job = Job(self._speech.finish((reservation_id, owner), how, need), must_happen=True)
         return await self._reply(job) == 1
 
-    async def _said(self, job: Job) -> Answer:
-        asked_us = self._monotonic_us()
-        try:
-            said = answer(await self._reply(job))
-        except UnknownAnswer as error:
-            raise StoreUnavailable(type(error).__name__) from error
-        self._note_time(said, asked_us)
-        return said
+    async def _said(self, job: Callable[[], Job]) -> Answer:
+        for _ in range(_MOST_TRIES):
+            asked_us = self._monotonic_us()
+            try:
+                said = answer(await self._reply(job()))
+                moved_us = moved_of(said)
+            except Forgotten as error:
+                self._note_forgotten()
+                raise StoreUnavailable(type(error).__name__) from error
+            except UnknownAnswer as error:
+                raise StoreUnavailable(type(error).__name__) from error
+            if moved_us is None:
+                self._note_time(said, asked_us)
+                return said
+            if (retiming := self._retiming(said, moved_us)) is not None:
+                self._note_retimed(await self._reply(Job(retiming[0])), retiming[1])
+        raise StoreUnavailable("the clock of the server does not stand still")
 
     async def _reply(self, job: Job) -> object:
         if self._pipe is None:
@@ -221,7 +214,42 @@ class RedisLedger:
 
     def _moment(self) -> Moment:
         newest = None if self._offset_us is None else self._offset_us + self._monotonic_us()
-        return Moment(newest, None if self._given_us is None else self._given_us())
+        given = None if self._given_us is None else self._given_us()
+        return Moment(newest, given, self._books)
+
+    def _retiming(self, said: Answer, moved_us: int) -> tuple[bytes, int] | None:
+        """What moves store time back and by how much, if the clock of the server is ahead.
+
+        It is not if as much time has passed here: then the command was late, not the clock.
+        """
+        if self._offset_us is None or self._member is None:
+            self._offset_us = None
+            return None
+        ahead_us = said.now_us - self._offset_us - self._monotonic_us()
+        if ahead_us <= TOLERANCE_US:
+            return None
+        return self._speech.retime(moved_us, moved_us - ahead_us), ahead_us
+
+    def _note_retimed(self, reply: object, ahead_us: int) -> None:
+        if reply == 1:
+            extra = {"ahead_s": round(ahead_us / 1_000_000, 3)}
+            logger.warning("store_clock_stepped", extra=extra)
+
+    def _note_forgotten(self) -> None:
+        """What was admitted is not in these books: they would admit it again.
+
+        None of it counts any more once the longest window is over; until then the store is away.
+        """
+        if self._forgot_us is None:
+            self._forgot_us = self._monotonic_us()
+        if self._pipe is not None:
+            self._pipe.drop("Forgotten")
+
+    def _forgive(self) -> None:
+        if self._forgot_us is not None:
+            passed_us = self._monotonic_us() - self._forgot_us
+            if passed_us > self._longest_us:
+                self._books = self._forgot_us = None
 
     def _note_time(self, said: Answer, asked_us: int) -> None:
         # By the moment of asking: what we take for the newest plausible time must not be early.
@@ -241,32 +269,56 @@ class RedisLedger:
         except TimeoutError:
             raise LineLost("TimeoutError") from None
         try:
+            await inspect(line, timeout_s, warns=False)
+            self._forgive()
             await self._greet(line, timeout_s)
-        except BaseException:
+        except BaseException as error:
             line.abort()
+            if isinstance(error, LineLost):
+                self._note_refused(error)
             raise
+        self._refused, self._forgot_us = "", None
         return line
+
+    def _note_refused(self, lost: LineLost) -> None:
+        """A server that answers and is not taken will not mend by itself: say so, once."""
+        is_refused = isinstance(lost, Unfit) or lost.kind == "Forgotten"
+        if is_refused and self._refused != lost.kind:
+            self._refused = lost.kind
+            logger.error("ledger_store_refused", extra={"error": lost.kind})
 
     async def _greet(self, line: Line, timeout_s: float) -> None:
         """Teach it the scripts, and see with one of them that it takes writes."""
         asked_us = self._monotonic_us()
         commands = self._speech.load()
         if self._member is not None:
-            commands.append(self._speech.greet(self._member, _MEMBER_US, self._moment()))
+            moment = self._moment()
+            commands.append(self._speech.greet(self._member, _MEMBER_US, moment, _fresh()))
         replies = await ask(line, commands, timeout_s)
         for reply in replies:
             if isinstance(reply, ErrorReply):
                 raise LineLost(reply.kind)
         if self._member is not None:
-            self._note_greeting(replies[-1], asked_us)
+            retiming = self._note_greeting(replies[-1], asked_us)
+            if retiming is not None:
+                (reply,) = await ask(line, [retiming[0]], timeout_s)
+                self._note_retimed(reply, retiming[1])
 
-    def _note_greeting(self, reply: object, asked_us: int) -> None:
+    def _note_greeting(self, reply: object, asked_us: int) -> tuple[bytes, int] | None:
+        """See _retiming; raises LineLost."""
         try:
             said = answer(reply)
-            self._note_time(said, asked_us)
-            self.sharers = sharers_of(said)
+            moved_us = moved_of(said)
+            if moved_us is not None:
+                return self._retiming(said, moved_us)
+            self.sharers, self._books = greeting(said)
         except UnknownAnswer as error:
             raise LineLost("UnknownAnswer") from error
+        except Forgotten as error:
+            self._note_forgotten()
+            raise LineLost("Forgotten") from error
+        self._note_time(said, asked_us)
+        return None
 
     def _beat_later(self) -> None:
         if self._member is not None:
@@ -277,71 +329,25 @@ class RedisLedger:
         if self._pipe is None or self._pipe.is_away or self._member is None:
             return
         asked_us = self._monotonic_us()
-        job = Job(self._speech.greet(self._member, _MEMBER_US, self._moment()))
+        job = Job(self._speech.greet(self._member, _MEMBER_US, self._moment(), _fresh()))
 
         def heard(future: "asyncio.Future[object]") -> None:
-            if not future.cancelled() and future.exception() is None:
+            if future.cancelled() or future.exception() is not None:
+                return
+            try:
+                # A clock that was set is left to the next who asks for something.
                 self._note_greeting(future.result(), asked_us)
+            except LineLost as lost:
+                if self._pipe is not None:
+                    self._pipe.drop(lost.kind)
 
         job.future.add_done_callback(heard)
         self._pipe.submit(job)
 
-    async def _inspect(self, line: Line) -> None:
-        """Whether this server may keep the books; raises StoreUnavailable, LineLost."""
-        info, append, memory = await ask(
-            line,
-            [
-                command("INFO"),
-                command("CONFIG", "GET", "appendonly"),
-                command("CONFIG", "GET", "maxmemory*"),
-            ],
-            _OPEN_S,
-        )
-        if isinstance(info, ErrorReply) and info.kind in ("NOAUTH", "LOADING"):
-            raise LineLost(info.kind)
-        facts = dict(re.findall(r"^(\w+):(.*?)\r?$", _text(info), re.MULTILINE))
-        _check_version(facts.get("redis_version", ""))
-        if facts.get("redis_mode", "standalone") == "cluster":
-            raise StoreUnavailable("it is a cluster; name a server that holds every key by itself")
-        if facts.get("role") == "slave":
-            raise LineLost("READONLY")
-        _check_persistence(append)
-        _check_eviction(memory)
+
+def _fresh() -> int:
+    """A number for books that have none."""
+    return secrets.randbelow(2**52) + 1
 
 
-def _check_version(version: str) -> None:
-    found = re.match(r"([0-9]+)\.([0-9]+)", version)
-    if found is None:
-        logger.warning("store_version_unknown")
-    elif tuple(map(int, found.groups())) < OLDEST:
-        wanted = ".".join(map(str, OLDEST))
-        raise StoreUnavailable(f"it is Redis {version}; tidegate needs {wanted} or newer")
-
-
-def _check_persistence(reply: object) -> None:
-    match reply:
-        case [b"appendonly", b"yes"]:
-            return
-        case [b"appendonly", _]:
-            raise StoreUnavailable(
-                "appendonly is off there, so a restart would give every tenant a fresh quota; set"
-                " `appendonly yes` in its configuration, or: redis-cli CONFIG SET appendonly yes"
-            )
-        case _:
-            logger.warning("store_persistence_unknown")
-
-
-def _check_eviction(reply: object) -> None:
-    if not isinstance(reply, list) or len(reply) % 2:
-        return
-    facts = dict(zip(reply[::2], reply[1::2], strict=True))
-    if facts.get(b"maxmemory", b"0") != b"0" and facts.get(b"maxmemory-policy") != b"noeviction":
-        # Every key of ours has a time limit, so that any other policy may drop a full counter.
-        logger.warning("store_may_evict")
-
-
-def _text(reply: object) -> str:
-    return reply.decode("utf-8", "replace") if isinstance(reply, bytes) else ""
-
-
-__all__ = ["BEAT_S", "OLDEST", "RedisLedger"]
+__all__ = ["BEAT_S", "RedisLedger"]

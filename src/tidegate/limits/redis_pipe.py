@@ -120,6 +120,10 @@ class Pipe:
             self._watch = self._loop.call_at(job.due_s, self._look)
         self._flush_soon()
 
+    def drop(self, kind: str) -> None:
+        """The store answers, and not as it may: it is away until a new connection serves."""
+        self._go_away(kind)
+
     def withdraw(self, job: Job) -> None:
         """Nobody wants it any more: it is not sent, or it is taken back."""
         if job in self._waiting and not job.is_sent:

@@ -29,12 +29,14 @@ from tidegate.limits.ledger import (
 )
 from tidegate.limits.window import BUCKETS, CONCURRENT_RETRY_S
 
-Script = Literal["reserve", "finish", "usage", "greet"]
+Script = Literal["reserve", "finish", "usage", "greet", "retime"]
 How = Literal["settle", "stand", "release", "undo"]
 
 SCRIPTS: tuple[Script, ...] = get_args(Script)
 SLACK_S = 7_200
 """How much longer than its content a key lives: a clock set ahead by an hour must not empty it."""
+TOLERANCE_US = 5_000_000
+"""How far the clock of the server may be ahead of what has passed before it counts as set."""
 
 _NUMBERS = {
     "NONE": -1,
@@ -44,9 +46,13 @@ _NUMBERS = {
     "FORGET_AT_MOST": FORGET_AT_MOST,
     "CONCURRENT_RETRY_US": round(CONCURRENT_RETRY_S * 1_000_000),
     "SLACK_MS": SLACK_S * 1_000,
-    "TOLERANCE_US": 5_000_000,
+    "TOLERANCE_US": TOLERANCE_US,
     "TOMBSTONE_US": 3_600_000_000,
 }
+
+
+class Forgotten(Exception):
+    """These are not the books that this process knows: they were emptied or exchanged."""
 
 
 class UnknownAnswer(Exception):
@@ -61,7 +67,7 @@ class Answer(NamedTuple):
     """What a script answered: a letter, and the numbers behind the time.
 
     `now_us` is store time. `moved_us` is how far this call moved store time against the clock of
-    the server: not 0 if that clock was set ahead or back.
+    the server: not 0 if that clock was set back.
     """
 
     now_us: int
@@ -71,22 +77,25 @@ class Answer(NamedTuple):
 
 
 class Moment(NamedTuple):
-    """What the asking process knows of the time, in microseconds.
+    """What the asking process knows of the time, in microseconds, and of the books.
 
     `newest_us` is the latest store time that is plausible to it, `given_us` a time to use
-    instead of the server's (for tests). None: unknown; ask the server.
+    instead of the server's (for tests). None: unknown; ask the server. `books` is the number of
+    the books it knows; None: any will do.
     """
 
     newest_us: int | None = None
     given_us: int | None = None
+    books: int | None = None
 
     @property
-    def numbers(self) -> tuple[int, int]:
+    def numbers(self) -> tuple[int, int, int]:
         """As arguments of a script."""
         none = _NUMBERS["NONE"]
         return (
             none if self.given_us is None else self.given_us,
             none if self.newest_us is None else self.newest_us,
+            none if self.books is None else self.books,
         )
 
 
@@ -163,10 +172,17 @@ class Speech:
         numbers = packed((*moment.numbers, limit.window_us))
         return self._call("usage", (self.counter(limit, scope_key),), (numbers, limit.unit))
 
-    def greet(self, member: str, lasts_us: int, moment: Moment) -> bytes:
-        """Be one of those who share the store for so long; 0: leave."""
-        numbers = packed((*moment.numbers, lasts_us))
+    def greet(self, member: str, lasts_us: int, moment: Moment, fresh: int) -> bytes:
+        """Be one of those who share the store for so long; 0: leave.
+
+        Books that have no number yet get `fresh`, which is above 0.
+        """
+        numbers = packed((*moment.numbers, lasts_us, fresh))
         return self._call("greet", (f"{self._prefix}:members",), (numbers, member))
+
+    def retime(self, was_us: int, becomes_us: int) -> bytes:
+        """Move store time by `becomes_us` if it is moved by `was_us`."""
+        return self._call("retime", (), (packed((was_us, becomes_us)),))
 
     def counter(self, limit: Limit, scope_key: str) -> str:
         """The key of a counter. The hash tag is the tenant, or "global"."""
@@ -241,11 +257,27 @@ def usage_of(said: Answer, limit: Limit) -> Usage:
     return Usage(total - reserved, reserved, free, next_free_s, overrun)
 
 
-def sharers_of(said: Answer) -> int:
-    """What `greet` counted; raises UnknownAnswer."""
-    if said.letter != b"M" or len(said.numbers) != 1:
+def greeting(said: Answer) -> tuple[int, int]:
+    """How many share the books, and the number of these; raises UnknownAnswer."""
+    if said.letter != b"M" or len(said.numbers) != 2:
         raise UnknownAnswer
-    return max(1, said.numbers[0])
+    return max(1, said.numbers[0]), said.numbers[1]
+
+
+def moved_of(said: Answer) -> int | None:
+    """How far time is moved, in microseconds, if it was asked whether a clock is ahead, else None.
+
+    Raises Forgotten, UnknownAnswer.
+    """
+    match said.letter, said.numbers:
+        case b"F", _:
+            raise Forgotten
+        case b"L", (moved_us,):
+            return moved_us
+        case b"L", _:
+            raise UnknownAnswer
+        case _:
+            return None
 
 
 def _standings(
@@ -275,8 +307,10 @@ __all__ = [
     "NO_MOMENT",
     "SCRIPTS",
     "SLACK_S",
+    "TOLERANCE_US",
     "UNITS",
     "Answer",
+    "Forgotten",
     "GaveUp",
     "How",
     "Moment",
@@ -285,8 +319,9 @@ __all__ = [
     "UnknownAnswer",
     "answer",
     "command",
+    "greeting",
+    "moved_of",
     "packed",
-    "sharers_of",
     "usage_of",
     "verdict",
 ]

@@ -12,8 +12,8 @@ from tidegate.limits.redis_script import (
     UnknownAnswer,
     answer,
     command,
+    greeting,
     packed,
-    sharers_of,
     usage_of,
     verdict,
 )
@@ -109,9 +109,9 @@ def test_a_verdict_of_another_shape_is_none(letter: bytes, numbers: tuple[int, .
     with pytest.raises(UnknownAnswer):
         usage_of(said, LIMIT)
     with pytest.raises(UnknownAnswer):
-        sharers_of(said)
+        greeting(said)
 
 
 def test_a_moment_that_is_not_known_is_left_to_the_server() -> None:
-    assert Moment().numbers == (-1, -1)
-    assert Moment(newest_us=5, given_us=0).numbers == (0, 5)
+    assert Moment().numbers == (-1, -1, -1)
+    assert Moment(newest_us=5, given_us=0, books=7).numbers == (0, 5, 7)

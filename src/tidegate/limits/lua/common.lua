@@ -27,13 +27,21 @@ end
 -- (a clock set ahead would hand everybody a fresh quota). `bound` is the newest time that is
 -- plausible to the asking process. `given` and `bound` are NONE when there is none.
 --
+-- A command that lay here while the server stood still brings a bound of that time, and looks
+-- like a clock set ahead. Only who asked can tell: nothing is moved back before retime.lua is
+-- told to, `is_late` says that it may be due.
+--
 -- `kept` is the clock as it is stored: the newest time in the books, how far time was moved,
--- before when no lease is due and no counter idle, and until when leases and indexes live.
+-- before when no lease is due and no counter idle, until when leases and indexes live, and the
+-- number these books were given when they were begun.
 local function time_of(kept, given, bound)
-  local time = { now = 0, moved = 0, step = 0, due = 0, idle = 0, lives = 0 }
-  local seen = 0
+  local time = {
+    now = 0, moved = 0, step = 0, due = 0, idle = 0, lives = 0, books = 0, seen = 0,
+    is_late = false,
+  }
   if kept then
-    seen, time.moved, time.due, time.idle, time.lives = unpacked('<i8i8i8i8i8', kept)
+    time.seen, time.moved, time.due, time.idle, time.lives, time.books =
+      unpacked('<i8i8i8i8i8i8', kept)
   end
   local now = given
   if given == NONE then
@@ -41,13 +49,10 @@ local function time_of(kept, given, bound)
     now = words[1] * 1000000 + words[2]
   end
   now = now + time.moved
-  if bound ~= NONE and now - bound > TOLERANCE_US then
-    time.step = bound - now
-    now = bound
-  end
-  if now < seen then
-    time.step = time.step + seen - now
-    now = seen
+  time.is_late = bound ~= NONE and now - bound > TOLERANCE_US
+  if now < time.seen then
+    time.step = time.seen - now
+    now = time.seen
   end
   time.moved = time.moved + time.step
   time.now = now
@@ -55,7 +60,21 @@ local function time_of(kept, given, bound)
 end
 
 local function as_kept(time)
-  return pack('<i8i8i8i8i8', time.now, time.moved, time.due, time.idle, time.lives)
+  return pack('<i8i8i8i8i8i8',
+    time.now, time.moved, time.due, time.idle, time.lives, time.books)
+end
+
+-- What is answered instead of an act: that these are not the books that the asking process knows
+-- (they were emptied or exchanged), or that it must say first whether the clock is ahead. nil:
+-- all is well.
+local function objection(time, books)
+  if books ~= NONE and time.books ~= books then
+    return 'F' .. pack('<i8i8', time.now, 0)
+  end
+  if time.is_late then
+    return 'L' .. pack('<i8i8i8', time.now, 0, time.moved)
+  end
+  return nil
 end
 
 -- Leases are one hash by their ids, with the clock beside them, so that both are one command.

@@ -1,7 +1,7 @@
 -- How does a lease end, settled or released?
 --
 -- KEYS: leases, their ids by due time, counters by the time they may be forgotten. ARGV: numbers
--- (time, bound), id, owner, how, then what was used of each unit.
+-- (time, bound, books), id, owner, how, then what was used of each unit.
 -- how: "settle" replaces the estimate by what was used, "stand" leaves it, "release" gives all
 -- back, "undo" does that too and, when the reservation has not come yet, keeps it from coming.
 -- Answers 1 if this call changed the books.
@@ -10,11 +10,15 @@ local leases, due_index = KEYS[1], KEYS[2]
 local id, how = ARGV[2], ARGV[4]
 local kept = call('HGET', leases, id)
 if not kept and how == 'undo' then
-  local given, bound = unpacked('<i8i8', ARGV[1])
-  local time = time_of(call('HGET', leases, CLOCK), given, bound)
-  call('ZADD', due_index, text(time.now + TOMBSTONE_US), id)
+  -- It may come long after it was said: its bound says nothing, and the time it finds is not
+  -- put into the books.
+  local given = unpacked('<i8', ARGV[1])
+  local time = time_of(call('HGET', leases, CLOCK), given, NONE)
+  local due = time.now + TOMBSTONE_US
+  call('ZADD', due_index, text(due), id)
   outlive(time, TOMBSTONE_US, leases, due_index, KEYS[3])
-  time.due = math.min(time.due, time.now + TOMBSTONE_US)
+  time.due = math.min(time.due, due)
+  time.now, time.moved = time.seen, time.moved - time.step
   call('HSET', leases, CLOCK, as_kept(time), id, TOMBSTONE)
 end
 if not kept or kept == TOMBSTONE then

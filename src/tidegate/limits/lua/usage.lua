@@ -1,13 +1,17 @@
 -- What does one counter hold? Writes nothing.
 --
 -- KEYS: leases, their ids by due time, counters by the time they may be forgotten, this counter.
--- ARGV: numbers (time, bound, window), unit.
--- Answers "U" and numbers: now, how far it is moved, total, reserved, overrun, and the end of
+-- ARGV: numbers (time, bound, books, window), unit.
+-- Answers an objection (see common.lua), or "U" and numbers: now, how far it is moved, total, reserved, overrun, and the end of
 -- the oldest bucket with anything in it, 0 if there is none. For `concurrent` the total is the
 -- number of slots taken.
 
-local given, bound, window = unpacked('<i8i8i8', ARGV[1])
+local given, bound, books, window = unpacked('<i8i8i8i8', ARGV[1])
 local time = time_of(call('HGET', KEYS[1], CLOCK), given, bound)
+local objects = objection(time, books)
+if objects then
+  return objects
+end
 local now, step = time.now, time.step
 if ARGV[2] == CONCURRENT then
   return 'U' .. pack('<i8i8i8i8i8i8', now, step, call('ZCARD', KEYS[4]), 0, 0, 0)
