@@ -361,3 +361,19 @@ def test_a_worker_runs_on_our_interpreter_and_finds_the_same_modules(tmp_path: P
     )
     done = subprocess.run([sys.executable, "-P", "-c", program], cwd=tmp_path, check=False)
     assert done.returncode == 2
+
+
+@pytest.mark.parametrize(
+    ("entry", "stranger"),
+    [
+        ("tidegate.gateway.supervise", "tidegate.gateway.workers"),
+        ("tidegate.gateway.workers.parent", "tidegate.gateway.app"),
+    ],
+    ids=["one process", "a parent"],
+)
+def test_one_process_knows_of_no_workers_and_a_parent_of_nothing_that_serves(
+    entry: str, stranger: str
+) -> None:
+    program = f"import sys, {entry}; sys.exit({stranger!r} in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], check=False, timeout=30)
+    assert done.returncode == 0

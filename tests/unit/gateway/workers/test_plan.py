@@ -1,12 +1,10 @@
 """What the parent does about time, ends and words, one history each."""
 
-from collections.abc import Sequence
-
 import pytest
 
+from tests.unit.gateway.workers.plans import TIMES, beats, notes, serving, without_notes
 from tidegate.gateway.workers import words
 from tidegate.gateway.workers.actions import (
-    Action,
     Adopted,
     Kept,
     Kill,
@@ -18,38 +16,7 @@ from tidegate.gateway.workers.actions import (
     Standing,
     Tell,
 )
-from tidegate.gateway.workers.members import Times
 from tidegate.gateway.workers.plan import Plan
-
-TIMES = Times(drain_s=40.0, leave_s=7.0)
-
-
-def serving(workers: int = 2) -> Plan:
-    plan = Plan(workers, TIMES)
-    plan.begin(0.0)
-    for message in (words.Opened(1), words.Accepting()):
-        for run in range(1, workers + 1):
-            plan.heard(run, message, 0.0)
-    return plan
-
-
-def notes(actions: Sequence[Action]) -> list[str]:
-    return [action.event for action in actions if isinstance(action, Note)]
-
-
-def without_notes(actions: Sequence[Action]) -> list[Action]:
-    return [action for action in actions if not isinstance(action, Note)]
-
-
-def beats(plan: Plan, count: int, *, answering: Sequence[int] = ()) -> list[Action]:
-    """So many times the plan wants a sign of life; all that follows."""
-    done: list[Action] = []
-    for _ in range(count):
-        now_s = plan.due_s
-        done += plan.tick(now_s)
-        for run in answering:
-            done += plan.heard(run, words.Told(0), now_s)
-    return done
 
 
 def test_all_start_at_once_open_and_only_then_accept() -> None:
@@ -187,156 +154,6 @@ def test_one_that_stays_silent_is_killed_and_replaced() -> None:
         assert plan.heard(1, late, 100.0) == []
     assert plan.reachable == {2: 2}
     assert without_notes(plan.ended(1, -9, 100.0)) == [Spawn(1, 3, 1)]
-
-
-def test_all_build_before_any_takes() -> None:
-    plan = serving()
-    generation, offers = plan.offer(1.0)
-    assert (generation, offers) == (2, [OfferTo(1, 2), OfferTo(2, 2)])
-    assert plan.heard(1, words.Willing(2), 1.0) == []
-    assert plan.in_force == 1
-    assert plan.heard(2, words.Willing(2), 1.0) == [
-        Tell(1, words.Take(2)),
-        Tell(2, words.Take(2)),
-    ]
-    assert plan.in_force == 2
-    assert plan.heard(2, words.Took(2), 1.0) == []
-    assert plan.heard(1, words.Took(2), 1.0) == [Adopted(2)]
-
-
-def test_one_refusal_keeps_what_was_in_force_for_all() -> None:
-    plan = serving(3)
-    plan.offer(1.0)
-    plan.heard(1, words.Willing(2), 1.0)
-    assert plan.heard(2, words.Unwilling(2, "a list is empty"), 1.0) == [
-        Kept(2, "a list is empty"),
-        Tell(1, words.Drop(2)),
-        Tell(3, words.Drop(2)),
-    ]
-    assert plan.heard(3, words.Willing(2), 1.0) == []
-    assert plan.in_force == 1
-    assert plan.offer(2.0) == (3, [OfferTo(1, 3), OfferTo(2, 3), OfferTo(3, 3)])
-
-
-def test_one_that_opens_during_a_vote_takes_part_in_it_before_it_accepts() -> None:
-    plan = serving()
-    plan.ended(2, -9, 1.0)
-    plan.offer(2.0)
-    assert plan.heard(3, words.Opened(1), 3.0) == [OfferTo(3, 2)]
-    assert plan.heard(1, words.Willing(2), 3.0) == []
-    plan.heard(3, words.Willing(2), 3.0)
-    assert plan.heard(3, words.Took(2), 3.0) == [Tell(3, words.Accept())]
-    assert plan.heard(1, words.Took(2), 3.0) == [Adopted(2)]
-
-
-def test_one_that_opens_after_a_vote_takes_it_over_before_it_accepts() -> None:
-    plan = serving()
-    plan.ended(2, -9, 1.0)
-    plan.offer(2.0)
-    plan.heard(1, words.Willing(2), 2.0)
-    assert plan.heard(1, words.Took(2), 2.0) == [Adopted(2)]
-    assert plan.heard(3, words.Opened(1), 3.0) == [OfferTo(3, 2)]
-    assert plan.heard(3, words.Willing(2), 3.0) == [Tell(3, words.Take(2))]
-    assert plan.heard(3, words.Took(2), 3.0) == [Tell(3, words.Accept())]
-    plan.ended(3, -9, 4.0)
-    assert without_notes(plan.tick(4.5)) == [Spawn(2, 4, 2)]
-    assert plan.heard(4, words.Opened(2), 5.0) == [Tell(4, words.Accept())]
-
-
-def test_one_that_cannot_take_over_what_is_in_force_is_killed() -> None:
-    plan = serving()
-    plan.ended(2, -9, 1.0)
-    plan.offer(2.0)
-    plan.heard(1, words.Willing(2), 2.0)
-    plan.heard(3, words.Opened(1), 3.0)
-    done = plan.heard(3, words.Unwilling(2, "no memory"), 3.0)
-    assert notes(done) == ["worker_refuses"]
-    assert without_notes(done) == [Kill(3)]
-
-
-@pytest.mark.parametrize(
-    ("answer", "orders"),
-    [
-        (words.Willing(2), [Tell(3, words.Drop(2)), OfferTo(3, 3)]),
-        (words.Unwilling(2, "wrong"), [OfferTo(3, 3)]),
-    ],
-)
-def test_an_answer_about_what_is_out_of_date_counts_for_nothing_newer(
-    answer: words.ToParent, orders: list[Action]
-) -> None:
-    plan = serving()
-    plan.ended(2, -9, 1.0)
-    for generation in (2, 3):
-        plan.offer(2.0)
-        plan.heard(1, words.Willing(generation), 2.0)
-        plan.heard(1, words.Took(generation), 2.0)
-        if generation == 2:
-            assert plan.heard(3, words.Opened(1), 3.0) == [OfferTo(3, 2)]
-    plan.offer(4.0)
-    assert plan.heard(3, answer, 4.0) == orders
-    plan.heard(1, words.Willing(4), 4.0)
-    assert plan.heard(1, words.Took(4), 4.0) == [Adopted(4)]
-
-
-def test_a_silent_one_is_not_waited_for_and_takes_it_over_when_it_answers() -> None:
-    plan = serving()
-    beats(plan, 3, answering=[2])
-    _, offers = plan.offer(20.0)
-    assert offers == [OfferTo(1, 2), OfferTo(2, 2)]
-    assert plan.heard(2, words.Willing(2), 20.0) == [Tell(2, words.Take(2))]
-    assert plan.heard(2, words.Took(2), 20.0) == [Adopted(2)]
-    assert without_notes(plan.heard(1, words.Willing(2), 30.0)) == [Tell(1, words.Take(2))]
-    assert plan.heard(1, words.Took(2), 30.0) == []
-
-
-def test_a_vote_in_which_nobody_answers_is_refused() -> None:
-    plan = serving(1)
-    plan.offer(0.0)
-    done = beats(plan, 3)
-    assert [action for action in done if isinstance(action, Kept)] == [Kept(2, "no worker answers")]
-    assert plan.in_force == 1
-
-
-def test_a_vote_with_nobody_to_ask_waits_for_one_but_not_for_ever() -> None:
-    plan = serving(1)
-    plan.ended(1, 1, 1.0)
-    plan.ended(2, 1, 2.0)
-    assert plan.offer(2.0) == (2, [])
-    assert without_notes(plan.tick(2.5)) == [Spawn(1, 3, 1)]
-    assert plan.heard(3, words.Opened(1), 3.0) == [OfferTo(3, 2)]
-    plan.ended(3, 1, 4.0)
-    plan = serving(1)
-    plan.ended(1, 1, 1.0)
-    plan.ended(2, 1, 2.0)
-    plan.offer(2.0)
-    late = plan.tick(2.0 + TIMES.vote_s)
-    assert Kept(2, "no worker answers") in late
-
-
-def test_a_vote_goes_on_without_one_that_dies_in_it_but_not_without_all() -> None:
-    plan = serving()
-    plan.offer(1.0)
-    plan.heard(1, words.Willing(2), 1.0)
-    done = without_notes(plan.ended(2, -9, 1.0))
-    # Decided first: who is started now begins with it.
-    assert done == [Tell(1, words.Take(2)), Spawn(2, 3, 2)]
-    assert plan.heard(3, words.Opened(2), 2.0) == [Tell(3, words.Accept())]
-    plan = serving(1)
-    plan.offer(1.0)
-    assert without_notes(plan.ended(1, -9, 1.0)) == [
-        Kept(2, "no worker answers"),
-        Spawn(1, 2, 1),
-    ]
-
-
-def test_a_decision_that_is_not_carried_out_in_time_stands() -> None:
-    plan = serving()
-    plan.offer(0.0)
-    plan.heard(1, words.Willing(2), 0.0)
-    plan.heard(2, words.Willing(2), 0.0)
-    plan.heard(1, words.Took(2), 0.0)
-    done = beats(plan, 12, answering=[1, 2])
-    assert Adopted(2) in done
 
 
 @pytest.mark.parametrize("orders", [1, 2])
