@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import shutil
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
@@ -42,8 +43,9 @@ def emptied(server: RedisServer) -> None:
 
 def without_its_file(server: RedisServer) -> None:
     server.kill()
-    for path in server.folder.iterdir():
-        path.unlink()
+    # A file, or from Redis 7 on a folder of files.
+    shutil.rmtree(server.folder)
+    server.folder.mkdir()
     server.start()
 
 
