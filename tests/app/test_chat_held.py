@@ -63,3 +63,20 @@ def test_an_answer_that_is_held_to_its_end_leaves_whole() -> None:
         await world.assert_clean(ends=1)
 
     run(body())
+
+
+@pytest.mark.parametrize("last", [ERROR, ERROR + DONE, b"", b"data: {\n\n"])
+def test_words_that_were_wholly_held_are_an_answer_that_has_begun(last: bytes) -> None:
+    """Case P3-10: the client gets the word and an error event, and nothing starts anew."""
+
+    async def body() -> None:
+        script = streams(ROLE + event(delta(content="Hel")) + last)
+        world = ChatWorld(primary=script, backup=BACKUP, masking=MASKED)
+        exchange = await world.post(stream=True)
+        *shown, end = payloads(exchange.body)
+        assert "".join(c["choices"][0]["delta"].get("content", "") for c in shown) == "Hel"
+        assert end["error"]["code"] == "gateway.upstream_interrupted"
+        assert world.providers.order == ["primary"]
+        await world.assert_clean(ends=1)
+
+    run(body())

@@ -164,6 +164,7 @@ class ChatStream:
         "_shows",
         "_strip_usage",
         "_tail_comment",
+        "_words",
         "broken",
         "complete",
         "spent",
@@ -186,6 +187,7 @@ class ChatStream:
         self._before_commit_bytes = before_commit_bytes
         self._tail_comment = tail_comment
         self._shows = False  # something that a client can see has passed the filter
+        self._words: list[bytes] = []  # what may leave of the held text of a stream that broke
         self._opened: set[int] = set()
         self._finished: set[int] = set()
         self.spent = Spent()
@@ -229,11 +231,11 @@ class ChatStream:
         """The upstream closed: whole if each choice had its finish reason, else cut."""
         if self.complete or self.broken:
             return b""
+        out: list[bytes] = []
         if not self._finished or self._opened - self._finished:
             self.broken = Outcome.INTERRUPTED
-            return b""
-        out: list[bytes] = []
-        self._close(out)
+        else:
+            self._close(out)
         return self._release(out)
 
     def fail(self, error: TidegateError, request_id: str) -> bytes:
@@ -241,7 +243,7 @@ class ChatStream:
 
         When the fault is our own, nothing more of the text leaves.
         """
-        held = self._filter.part() if isinstance(error, UpstreamError) else []
+        held = self._words or self._filter.part() if isinstance(error, UpstreamError) else []
         self.complete = True
         event = sse.encode(strictjson.dumps(envelope(error, request_id)))
         return b"".join([*map(sse.encode, held), event])
@@ -282,6 +284,10 @@ class ChatStream:
         self.complete = True
 
     def _release(self, out: list[bytes]) -> bytes:
+        if self.broken and self.tokens_seen and not self._shows:
+            # Words that were only held back are an answer that has begun; digits are none yet.
+            self._words = self._filter.part()
+            self._shows = bool(self._words)
         ready = b"".join(out)
         limit = max(self._before_commit_bytes, *map(len, out), 0)
         waiting = len(self._before_commit) + len(ready)
