@@ -158,6 +158,7 @@ class Exhausted:
         self._sock.close()
 
 
+@pytest.mark.full
 def test_without_a_free_descriptor_it_waits_says_so_and_does_not_spin(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:

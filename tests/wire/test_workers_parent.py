@@ -363,6 +363,7 @@ def test_a_worker_runs_on_our_interpreter_and_finds_the_same_modules(tmp_path: P
     assert done.returncode == 2
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("entry", "stranger"),
     [
