@@ -121,9 +121,12 @@ docs-check: $(READY)
 
 # Other libraries that are measured beside ours live in an environment of their own.
 BENCH := bench/.venv/.ready
-$(BENCH): bench/requirements.txt $(READY)
+$(BENCH): bench/requirements.txt bench/requirements-redaction.txt $(READY)
 	@$(PY) -m venv --clear bench/.venv
 	@bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check -r bench/requirements.txt
+	@grep -v '^#' bench/requirements-redaction.txt | while read peer; do \
+	  bench/.venv/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" || echo "$$peer did not install"; \
+	done
 	@touch $@
 
 bench: $(READY) $(BENCH)     ## measurements, as ratios within one run

@@ -20,8 +20,10 @@ def prose() -> str:
 
 
 def manual() -> str:
-    """The topics of Python's own help: technical prose with code in it."""
-    return "\n\n".join(pydoc_data.topics.topics.values())[:400_000]
+    """The paragraphs of Python's own help topics, without its tables and programs."""
+    parts = "\n\n".join(pydoc_data.topics.topics.values()).split("\n\n")
+    plain = (part for part in parts if part[:1].isalnum() and "\n   " not in part)
+    return "\n\n".join(part.replace("\n", " ") for part in plain)[:400_000]
 
 
 def curly_prose() -> str:

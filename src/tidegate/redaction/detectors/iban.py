@@ -40,6 +40,7 @@ _GROUP = "[A-Za-z0-9]{4}"
 # A number may go on in the next line.
 _JOINT = r"(?:[ -]| ?\r?\n {0,4})?"
 _OPEN = re.compile(rf"(?:{_GROUP}[ \r\n\-]{{0,7}})*+[A-Za-z0-9]{{0,3}}")
+_LONGEST = 128
 _NUMBERS = {
     size: re.compile(
         rf"(?:{_GROUP}{_JOINT}){{{(size - 1) // 4}}}[A-Za-z0-9]{{{(size - 1) % 4 + 1}}}"
@@ -67,8 +68,10 @@ class IbanNumber:
         """See `SpanningDetector`."""
         found = _NUMBERS[SIZES[text[start : start + 2].upper()]].match(text, start, end)
         if found is None or (found.end() == end and not ended):
+            if ended or (found is None and end - start > _LONGEST):
+                return Verdict.TEXT
             open_ = found is not None or _OPEN.fullmatch(text, start, end) is not None
-            return Verdict.WAIT if open_ and not ended else Verdict.TEXT
+            return Verdict.WAIT if open_ else Verdict.TEXT
         place = found.end()
         compact = "".join(filter(WORD.__contains__, found[0])).upper()
         if text[place : min(place + 1, end)] in WORD or not iban(compact):

@@ -22,12 +22,13 @@ _WEAK = (
 # What may stand between the word and its sign: quotes (of JSON in JSON, too), emphasis, the end of
 # a subscript, the `[None]` of a prompt, spaces that align columns.
 _VALUE_FOLLOWS = r"\\{0,3}[\"'*`]{0,3}(?:(?<=[\"'])\])?(?: \[[^\]\n]{0,24}\])?[ \t]{0,32}[:=]$"
-# From the end backwards, because the word stands close before it.
+# From the end backwards, because the word stands close before it; its first letter decides most.
 _KEYWORD = re.compile(
-    rf"(?s:.*)(?P<word>(?P<strong>{_STRONG})|{_WEAK}){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
+    rf"(?s:.*)(?=[pstaem])(?P<word>(?P<strong>{_STRONG})|{_WEAK}){_VALUE_FOLLOWS}",
+    re.IGNORECASE | re.ASCII,
 )
 _AUTHORIZATION = re.compile(
-    rf"(?s:.*)(?P<word>authorization){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
+    rf"(?s:.*)(?=a)(?P<word>authorization){_VALUE_FOLLOWS}", re.IGNORECASE | re.ASCII
 )
 KEYWORD_REACH = 80
 _BETWEEN = r"[\"' \t\\*`\]]"
