@@ -3,12 +3,13 @@
 The states that plan moves between, and the times it keeps. Pure.
 """
 
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from enum import Enum
 
 from tidegate.gateway.workers.actions import Standing
-from tidegate.gateway.workers.restarts import Pace
+from tidegate.gateway.workers.pulses import Pulses
+from tidegate.gateway.workers.restarts import Pace, Restarts
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,22 +64,22 @@ class Member:
 
 def standing_of(
     members: Collection[Member],
-    *,
+    pulses: Pulses,
+    restarts: Restarts,
     wanted: int,
-    is_silent: Callable[[int], bool],
-    looping: Collection[int],
+    *,
     draining: bool,
 ) -> Standing:
     """How many of `members` there are for clients, and how they are."""
     staying = [member for member in members if not member.leaving]
     accepting = [member for member in staying if member.stage is Stage.ACCEPTING]
-    silent = tuple(member.slot for member in accepting if is_silent(member.run))
+    silent = tuple(member.slot for member in accepting if pulses.is_silent(member.run))
     return Standing(
         wanted=wanted,
         accepting=len(accepting) - len(silent),
         starting=len(staying) - len(accepting),
         silent=silent,
-        looping=tuple(looping),
+        looping=tuple(restarts.looping),
         draining=draining,
     )
 

@@ -67,7 +67,7 @@ class Plan:
         if member is None or member.killed:
             return self._done()
         if self._pulses.heard(run):
-            self._note("worker_answers_again", member)
+            self._answers_again(member)
         match message:
             case words.Opened():
                 self._opened(member)
@@ -170,15 +170,16 @@ class Plan:
     @property
     def standing(self) -> Standing:
         """How many workers there are, and how they are."""
-        return standing_of(
-            self._members.values(),
-            wanted=self._workers,
-            is_silent=self._pulses.is_silent,
-            looping=self._restarts.looping,
-            draining=self._phase is Phase.DRAINING,
-        )
+        draining = self._phase is Phase.DRAINING
+        members = self._members.values()
+        return standing_of(members, self._pulses, self._restarts, self._workers, draining=draining)
 
     # What a worker said.
+
+    def _answers_again(self, member: Member) -> None:
+        self._note("worker_answers_again", member)
+        if self._vote is not None and not member.leaving:
+            self._vote.wait_again(member.run)
 
     def _opened(self, member: Member) -> None:
         member.stage = Stage.OPENED

@@ -45,8 +45,13 @@ class Vote:
         """Do not wait for `run` any longer."""
         self.waiting.discard(run)
 
+    def wait_again(self, run: int) -> None:
+        """`run` is asked, has not answered, and will."""
+        if run in self.asked and run not in self.willing and not self.taken:
+            self.waiting.add(run)
+
     def gone(self, run: int) -> None:
-        """`run` has ended."""
+        """`run` has ended, or has no vote any more."""
         self.waiting.discard(run)
         self.willing.discard(run)
 

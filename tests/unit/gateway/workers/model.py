@@ -95,6 +95,8 @@ class World:
         self.kept: set[int] = set()
         self.taken: set[int] = set()
         self.refused: set[int] = set()
+        self.late = False
+        """Whether a vote has had its time."""
         self._obey(self.plan.begin(self.now_s))
 
     # What could happen.
@@ -205,7 +207,10 @@ class World:
     def _tick(self, _run: int) -> None:
         self.budget.ticks -= 1
         self.now_s = max(self.now_s, self.plan.due_s)
+        vote = self.plan._vote
+        self.late = vote is not None and self.now_s >= vote.due_s
         self._obey(self.plan.tick(self.now_s))
+        self.late = False
 
     # What parent and workers do about it.
 
@@ -249,7 +254,7 @@ class World:
         if isinstance(message, words.Take):
             assert message.generation == self.plan.in_force
             assert message.generation not in self.kept
-            if message.generation not in self.taken:
+            if message.generation not in self.taken and not self.late:
                 self._all_have_answered(message.generation)
             self.taken.add(message.generation)
         if isinstance(message, words.Accept):
@@ -327,7 +332,7 @@ class World:
         # Also who leaves may be asked on the connections that it has.
         assert {process.generation for process in self.processes.values()} <= {in_force}
         assert in_force == max(self.adopted, default=1)
-        if self.plan.due_s == self.plan._beat_due_s:  # nobody waits to be started
+        if self.plan._restarts.next_s == float("inf"):  # nobody waits to be started
             assert sorted(process.slot for process in live) == list(range(1, self.workers + 1))
 
 

@@ -115,6 +115,18 @@ def test_a_silent_one_is_not_waited_for_and_takes_it_over_when_it_answers() -> N
     assert plan.heard(1, words.Took(2), 30.0) == []
 
 
+def test_one_that_answers_again_is_waited_for_again() -> None:
+    plan = serving()
+    plan.offer(0.0)
+    beats(plan, 3, answering=[2])
+    plan.heard(1, words.Told(0), 20.0)
+    assert plan.heard(2, words.Willing(2), 20.0) == []
+    assert plan.heard(1, words.Unwilling(2, "wrong"), 20.0) == [
+        Kept(2, "wrong"),
+        Tell(2, words.Drop(2)),
+    ]
+
+
 def test_a_vote_in_which_nobody_answers_is_refused() -> None:
     plan = serving(1)
     plan.offer(0.0)
