@@ -11,6 +11,8 @@ from base64 import b64encode
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.acceptance.processes import Running, serving, tidegate
 from tests.acceptance.worlds import (
     CHAT,
@@ -183,6 +185,7 @@ def kept(folder: Path) -> bytes:
     return b"".join(path.read_bytes() for path in paths)
 
 
+@pytest.mark.full
 def test_no_word_of_any_request_key_or_error_is_kept_or_said_anywhere(tmp_path: Path) -> None:
     async def body() -> None:
         canary = Canaries()

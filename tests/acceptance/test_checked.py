@@ -34,6 +34,7 @@ def test_each_example_is_valid(path: Path, capsys: pytest.CaptureFixture[str]) -
     assert ("not in effect" in said.out) is (path.stem == "full")
 
 
+@pytest.mark.full
 def test_the_full_example_shown_is_a_file_of_its_own_without_any_secret(tmp_path: Path) -> None:
     (full,) = [path for path in EXAMPLES if path.stem == "full"]
     shown = tidegate(tmp_path, "check", "--config", str(full), "--show", environ=ENVIRON)

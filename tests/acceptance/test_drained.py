@@ -121,6 +121,7 @@ def test_sigterm_under_load_ends_everything_honestly_and_owes_nothing(tmp_path: 
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_a_second_sigterm_ends_at_once_and_owes_nothing(tmp_path: Path) -> None:
     async def body() -> None:
         upstream = Upstream()

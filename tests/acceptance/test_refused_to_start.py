@@ -48,6 +48,7 @@ def test_neither_an_anonymous_principal_nor_an_open_admin_listener_is(tmp_path: 
     assert all(line.startswith("tidegate.yaml:") for line in lines)
 
 
+@pytest.mark.full
 def test_a_careful_file_is_served_to_a_network_and_ends_on_ctrl_c(tmp_path: Path) -> None:
     async def body() -> None:
         digest = sha256(KEY.encode()).hexdigest()

@@ -16,6 +16,7 @@ KINDS: dict[str, tuple[bool, list[Script]]] = {
 
 @pytest.mark.parametrize("times", [1, 50])
 @pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.full
 def test_leaving_at_any_await_leaves_nothing_behind(kind: str, times: int) -> None:
     async def body() -> None:
         stream, scripts = KINDS[kind]

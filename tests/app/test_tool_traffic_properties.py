@@ -4,6 +4,7 @@ import asyncio
 from fnmatch import fnmatchcase
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -92,6 +93,7 @@ TENANT = {"viewer": "acme", "admin": "acme", "guest": "other"}
     st.sampled_from(ROLES),
     st.sampled_from(["list", "full"]),
 )
+@pytest.mark.full
 def test_what_is_listed_is_what_can_be_called(rules: list[Rule], role: str, hide: str) -> None:
     async def body() -> None:
         log: list[str] = []

@@ -177,6 +177,7 @@ def test_over_the_limit_is_429_with_an_honest_wait_until_the_first_call_ends(
     gateway.run(body())
 
 
+@pytest.mark.full
 def test_a_restart_keeps_what_was_used(tmp_path: Path) -> None:
     upstream = Upstream()
     upstream.usage = 30_000

@@ -69,6 +69,7 @@ def commands(shown: list[str]) -> list[str]:
 
 
 @pytest.mark.parametrize(("options", "code"), [((), 0), (("--exit",), 130)], ids=["stay", "exit"])
+@pytest.mark.full
 def test_ctrl_c_during_the_scenes_ends_it_quietly(
     options: tuple[str, ...], code: int, tmp_path: Path
 ) -> None:
@@ -92,6 +93,7 @@ def test_ctrl_c_during_the_scenes_ends_it_quietly(
     ],
     ids=["closed", "left"],
 )
+@pytest.mark.full
 def test_an_output_that_nobody_sees_is_no_traceback(
     command: str, code: int, tmp_path: Path
 ) -> None:

@@ -9,6 +9,8 @@ from asyncio.subprocess import DEVNULL, PIPE
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.app.chat_upstreams import (
     BANG,
     DONE,
@@ -112,6 +114,7 @@ class Errors:
         return re.findall(r"^import time:[^|]*\|[^|]*\|\s*(\S+)", self.text, re.MULTILINE)
 
 
+@pytest.mark.full
 def test_no_import_runs_while_requests_are_served(tmp_path: Path) -> None:
     async def body() -> None:
         backend = McpBackend(token=CREDENTIAL)

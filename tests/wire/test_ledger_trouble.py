@@ -299,6 +299,7 @@ def test_closing_does_not_wait_for_a_file_that_stays_held(tmp_path: Path) -> Non
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_more_than_can_ever_be_answered_is_refused_at_once(tmp_path: Path) -> None:
     """BerriAI/litellm#38193: a stuck file must not eat the memory."""
     path = tmp_path / "ledger.db"

@@ -64,6 +64,7 @@ def resident_kb(pid: int) -> int:
     return next(int(line.split()[1]) for line in status.splitlines() if line.startswith("VmRSS"))
 
 
+@pytest.mark.full
 def test_characters_that_are_cut_between_two_reads_stay_whole() -> None:
     data = TEXT.encode()
     expected = RedactionPolicy.preset("default").redact(TEXT).text.encode()

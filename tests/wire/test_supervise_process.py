@@ -9,6 +9,8 @@ import sys
 from asyncio.subprocess import PIPE, Process
 from pathlib import Path
 
+import pytest
+
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.scripted import STREAM_HEAD, ScriptedUpstream, chunk_bytes, steps
 from tidegate.testing.sockets import RawClient, request_bytes
@@ -49,6 +51,7 @@ async def _refuses_the_demo_world(process: Process, path: Path) -> None:
         assert "last_good_configuration_kept" in await _line(process, words)
 
 
+@pytest.mark.full
 def test_a_process_serves_keeps_its_configuration_drains_and_leaves_with_0(tmp_path: Path) -> None:
     async def body() -> None:
         async with ScriptedUpstream(

@@ -159,6 +159,7 @@ def test_a_crash_shows_the_client_an_incident_and_no_text(tmp_path: Path, mode: 
     assert "hunter2" not in repr(error)
 
 
+@pytest.mark.full
 def test_bad_lines_are_answered_with_a_null_id_and_the_session_goes_on() -> None:
     bad = (
         b"\xff\xfe garbage\n"
@@ -178,6 +179,7 @@ def test_bad_lines_are_answered_with_a_null_id_and_the_session_goes_on() -> None
     assert "garbage" not in errors
 
 
+@pytest.mark.full
 def test_a_line_beyond_the_cap_is_refused_and_the_next_one_is_read() -> None:
     long = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * (4 << 20) + b'"}}\n'
     ping = {"jsonrpc": "2.0", "id": 2, "method": "ping"}
@@ -186,6 +188,7 @@ def test_a_line_beyond_the_cap_is_refused_and_the_next_one_is_read() -> None:
     assert [answer["id"] for answer in answers if answer["id"] is not None] == ["hello", 2]
 
 
+@pytest.mark.full
 def test_every_call_in_flight_when_stdin_ends_is_answered_with_its_own_id() -> None:
     lookup = {"customer_id": "CUST-10001"}
     identifiers = [*range(1, 20), "1", "", -7, 9007199254740993]

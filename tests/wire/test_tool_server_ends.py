@@ -129,6 +129,7 @@ def test_ctrl_c_ends_it_although_nobody_reads_its_answer(tmp_path: Path) -> None
         assert server.ended()[0] == 130
 
 
+@pytest.mark.full
 def test_a_client_that_closes_its_end_is_the_end_without_a_trace(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         assert server.process.stdout is not None
@@ -137,6 +138,7 @@ def test_a_client_that_closes_its_end_is_the_end_without_a_trace(tmp_path: Path)
         assert server.ended() == (0, "")
 
 
+@pytest.mark.full
 def test_a_cancelled_call_is_no_longer_in_flight(tmp_path: Path) -> None:
     with serving(tmp_path) as server:
         cancelled = {

@@ -28,6 +28,7 @@ def shell(command: str) -> subprocess.CompletedProcess[bytes]:
 
 @pytest.mark.skipif(not FULL.exists(), reason="only Linux has /dev/full")
 @pytest.mark.parametrize("command", ["schema", "check", "--version"])
+@pytest.mark.full
 def test_a_full_output_is_one_line_and_exit_code_1(command: str) -> None:
     done = shell(f'"$0" -m tidegate {command} > /dev/full')
     assert done.returncode == 1

@@ -227,6 +227,7 @@ CARD = "4111 1111 1111 1111"
         ("joe@ok.example", "0-14  email  kept: allowed"),
     ],
 )
+@pytest.mark.full
 def test_an_explanation_names_place_detector_rule_and_reason(
     run: Run, text: str, line: str
 ) -> None:

@@ -4,6 +4,7 @@ import copy
 from pathlib import Path
 from typing import Any
 
+import pytest
 import yaml
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -94,6 +95,7 @@ def test_any_tree_of_known_words_is_settled(tree: object) -> None:
 
 @QUICK
 @given(st.sampled_from(places(FULL)), TREES)
+@pytest.mark.full
 def test_a_full_file_with_one_part_replaced_is_settled(path: tuple[Any, ...], part: object) -> None:
     tree = copy.deepcopy(FULL)
     node: Any = tree
@@ -105,6 +107,7 @@ def test_a_full_file_with_one_part_replaced_is_settled(path: tuple[Any, ...], pa
 
 @QUICK
 @given(st.sampled_from(places(FULL)))
+@pytest.mark.full
 def test_a_full_file_with_one_part_missing_is_settled(path: tuple[Any, ...]) -> None:
     tree = copy.deepcopy(FULL)
     node: Any = tree
@@ -122,6 +125,7 @@ def test_a_file_of_the_corpus_with_a_piece_cut_out_is_settled(text: bytes, data:
     settle((text[:start] + text[end:]).decode("utf-8", "surrogateescape"))
 
 
+@pytest.mark.full
 def test_what_is_shown_can_be_loaded_again_and_comes_to_the_same() -> None:
     for path in VALID:
         config = load(path)

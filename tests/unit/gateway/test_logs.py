@@ -344,6 +344,7 @@ def logged_fields(source: Path) -> set[str]:
     }
 
 
+@pytest.mark.full
 def test_every_field_that_the_product_logs_is_on_the_list() -> None:
     package = Path(tidegate.__file__).parent
     logged = {

@@ -186,6 +186,7 @@ fields = st.sampled_from(
 
 @settings(deadline=None, max_examples=120, database=None)
 @given(st.dictionaries(fields, anything))
+@pytest.mark.full
 def test_no_body_is_too_odd_to_estimate(body: dict[str, object]) -> None:
     """BerriAI/litellm#31952: and no estimate is the whole of everything."""
     need = estimate_request(body)

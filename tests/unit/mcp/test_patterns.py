@@ -108,6 +108,7 @@ def test_a_text_of_combining_marks_is_folded_in_linear_time() -> None:
 
 
 @given(st.text(alphabet="a\u00e9\u0300\u0315\u0f73\uff9e\u0344\u1100\u1161\u11a8", min_size=40))
+@pytest.mark.full
 def test_long_runs_of_marks_are_folded_once_and_for_all(text: str) -> None:
     assert fold(fold(text)) == fold(text)
 

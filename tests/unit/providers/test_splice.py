@@ -174,6 +174,7 @@ flat = st.sampled_from(
     spaces,
     st.lists(flat, max_size=2),
 )
+@pytest.mark.full
 def test_the_quick_way_to_take_out_usage_is_the_exact_one(
     written: tuple[list[str], list[int]], value: str, space: str, after: list[str]
 ) -> None:

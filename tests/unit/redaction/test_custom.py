@@ -138,6 +138,7 @@ def masked_by_search(text: str, pattern: str, description: dict[str, Any]) -> st
 @pytest.mark.parametrize(("description", "pattern"), ORACLES)
 @settings(max_examples=25, deadline=None, derandomize=True)
 @given(fragments=st.lists(st.sampled_from(FRAGMENTS), max_size=10))
+@pytest.mark.full
 def test_any_text_is_masked_as_by_a_plain_search(
     description: dict[str, Any], pattern: str, fragments: list[str]
 ) -> None:

@@ -42,6 +42,7 @@ def _same(name: str, number: int, *, times: int) -> None:
 
 
 @pytest.mark.parametrize("name", POLICIES)
+@pytest.mark.full
 def test_documents_come_out_as_the_detectors_say_when_read_slowly(name: str) -> None:
     _as_naive(name, range(25))
 

@@ -197,6 +197,7 @@ PLAIN = [sample for sample in MASKED[:8] if "%" not in sample[1]]
 
 @pytest.mark.parametrize("encode", ["%{:02x}", "&#{};", "&#x{:x};", "\\u{:04x}", "&amp;#{:03};"])
 @pytest.mark.parametrize(("name", "text", "shown"), PLAIN, ids=[name for name, *_ in PLAIN])
+@pytest.mark.full
 def test_a_value_that_is_escaped_throughout_leaves_nothing(
     name: str, text: str, shown: str, encode: str
 ) -> None:
@@ -232,6 +233,7 @@ def test_long_text_full_of_escapes_is_the_same_in_random_pieces(seed: int) -> No
 
 
 @pytest.mark.parametrize("invisible", ["\u200b", "\u00ad", "\ufeff", "\u0301", "\U000e0041"])
+@pytest.mark.full
 def test_invisible_characters_inside_and_around_values(invisible: str) -> None:
     for value, shown in [
         ("jane@example.com", "[REDACTED_EMAIL]"),

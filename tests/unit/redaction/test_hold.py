@@ -207,6 +207,7 @@ class Work:
 
 
 @pytest.mark.parametrize("unit", ADVERSARIAL)
+@pytest.mark.full
 def test_work_grows_in_step_with_the_text(unit: str) -> None:
     small, large = Work(1_500, unit), Work(3_000, unit)
     assert large.calls <= 2.6 * small.calls

@@ -77,6 +77,7 @@ def test_demo_text_comes_out_exactly_when_every_value_is_cut() -> None:
 
 
 @pytest.mark.parametrize("seed", range(40))
+@pytest.mark.full
 def test_long_random_text_is_the_same_in_random_pieces(seed: int) -> None:
     rnd = seeded(seed)
     fragments = FRAGMENTS + OPENINGS

@@ -46,6 +46,7 @@ def messages_events(text: list[str], arguments: list[str]) -> list[bytes]:
     return upstream.stopped("tool_use")
 
 
+@pytest.mark.full
 def test_the_responses_api_restores_every_copy_under_every_cut() -> None:
     treatment = Treatment(POLICY, vault=VAULT)
     for pieces in every_split(TEXT, three_way_max=0):
@@ -88,6 +89,7 @@ def filled(redactor: Any, events: list[bytes], holes: Holes, at_a_time: int) -> 
 
 
 @pytest.mark.parametrize("at_a_time", [1, 5, 999])
+@pytest.mark.full
 def test_a_classifier_gives_every_copy_of_a_response_the_same_verdict(at_a_time: int) -> None:
     for pieces in every_split(SPOKEN, three_way_max=0):
         holes = Holes("ab" * 16)

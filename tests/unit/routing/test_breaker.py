@@ -105,6 +105,7 @@ BEGINNINGS: dict[str, tuple[tuple[Verdict | str, int], ...]] = {
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
+@pytest.mark.full
 def test_no_late_result_moves_the_state_in_any_order_to_depth_seven(beginning: str) -> None:
     count = 0
     for order in orders(7, outstanding=0 if beginning == "fresh" else 1):

@@ -123,6 +123,7 @@ HOSTILE = [
 
 @pytest.mark.parametrize("body", HOSTILE, ids=range(len(HOSTILE)))
 @pytest.mark.parametrize("status", [200, 400, 429, 500])
+@pytest.mark.full
 def test_hostile_bodies_are_classified_by_status(status: int, body: bytes) -> None:
     wanted = {BY_STATUS[status]} | ({Outcome.SERVER_ERROR} if status == 200 else set())
     assert classify(status, {}, body) in wanted

@@ -186,6 +186,7 @@ _ORDERS = st.dictionaries(
 
 @settings(max_examples=300, deadline=None, derandomize=True)
 @given(_ORDERS)
+@pytest.mark.full
 def test_schema_and_check_agree_wherever_the_schema_can_say_it(order: dict[str, Any]) -> None:
     schema_says = jsonschema.Draft202012Validator(repeat.schema()).is_valid(order)
     try:

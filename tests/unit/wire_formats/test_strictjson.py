@@ -257,6 +257,7 @@ VALUES = st.recursive(
 
 @settings(max_examples=150, deadline=None)
 @given(VALUES, st.sampled_from([{}, {"ensure_ascii": False}, {"indent": 1}, {"indent": "\t"}]))
+@pytest.mark.full
 def test_every_valid_document_round_trips(value: object, style: dict[str, Any]) -> None:
     data = json.dumps(value, **style).encode()
     assert repr(loads(data)) == repr(json.loads(data)) == repr(value)
@@ -285,6 +286,7 @@ def test_half_a_pair_is_refused_and_a_pair_is_not(pieces: list[str]) -> None:
     ),
     st.integers(min_value=1, max_value=4),
 )
+@pytest.mark.full
 def test_noise_is_read_like_json_or_refused_and_nothing_else(
     pieces: list[str], max_depth: int
 ) -> None:

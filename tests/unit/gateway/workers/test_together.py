@@ -35,6 +35,7 @@ MOST = 12_000
 
 
 @pytest.mark.parametrize("name", QUICK)
+@pytest.mark.full
 def test_whatever_the_order_it_comes_to_a_right_end(name: str) -> None:
     workers, budget = QUICK[name]
     states, at_rest = explore(World(workers, budget), most=MOST)

@@ -94,6 +94,7 @@ def test_no_label_has_more_values_than_a_scrape_should_carry() -> None:
 
 
 @pytest.mark.parametrize("seed", range(6))
+@pytest.mark.full
 def test_no_counter_ever_goes_down_whatever_happens_to_workers(seed: int) -> None:
     dice, totals = Random(seed), Totals()  # noqa: S311 - a test
     alive, runs, before = {}, 0, {}

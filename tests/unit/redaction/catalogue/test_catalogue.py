@@ -48,6 +48,7 @@ def test_what_an_entry_wants_masked_is_masked(row: Row) -> None:
 
 
 @pytest.mark.parametrize("row", named([row for row in ROWS if not row.kept]))
+@pytest.mark.full
 def test_what_is_masked_is_masked_by_the_strict_preset_too(row: Row) -> None:
     assert STRICT.redact(row.text).text == row.shown
 

@@ -52,6 +52,7 @@ def test_columns_and_subscripts_hide_no_value(text: str, shown: str) -> None:
         ('password: "' + BODY * 3, f'password: "{SECRET}'),
     ],
 )
+@pytest.mark.full
 def test_a_quote_that_is_escaped_or_missing_hides_no_value(text: str, shown: str) -> None:
     check(only("keyword", "authorization"), text, shown)
 
