@@ -1,6 +1,8 @@
 """Books that are taken away, and a wall clock that is set while nobody looks."""
 
 import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -10,6 +12,7 @@ from tests.wire.ledger_process import SCOPE, limit
 from tidegate.clock import boot_number
 from tidegate.errors import StoreUnavailable
 from tidegate.limits import Charge, Granted, Need, Refused, SQLiteLedger
+from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.testing.clock import ManualClock
 
 WAIT_S = 0.4
@@ -92,6 +95,41 @@ def test_a_process_that_begins_after_the_clock_was_set_counts_like_those_before(
         await first.close()
 
     asyncio.run(body())
+
+
+def test_books_may_lie_behind_a_link(tmp_path: Path) -> None:
+    path = tmp_path / "ledger.db"
+    (tmp_path / "disk").mkdir()
+    path.symlink_to(tmp_path / "disk" / "books.db")
+
+    async def body() -> None:
+        async with opened(SQLiteLedger(path, ManualClock(), WAIT_S)) as ledger:
+            assert await ledger.reserve("a", "me", ASKED, lease_s=30.0) == Granted("a")
+            (tmp_path / "disk" / "books.db-wal").rename(tmp_path / "kept")
+            with pytest.raises(StoreUnavailable):
+                await ledger.reserve("b", "me", ASKED, lease_s=30.0)
+
+    asyncio.run(body())
+
+
+def test_what_shows_that_a_file_serves_again_is_a_write(tmp_path: Path) -> None:
+    """Readiness does not flap on a full disk, where a transaction that writes nothing passes."""
+    path = tmp_path / "ledger.db"
+    asyncio.run(_made(path))
+    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+        for proof, written in ((False, 0), (True, 1)):
+            before = db.total_changes
+            db.execute("BEGIN IMMEDIATE")
+            rows = SQLiteRows(db)
+            rows.begin()
+            rows.finish(2, proof=proof)
+            db.execute("COMMIT")
+            assert db.total_changes - before == written
+
+
+async def _made(path: Path) -> None:
+    async with opened(SQLiteLedger(path, ManualClock(), WAIT_S)):
+        pass
 
 
 def test_after_a_restart_of_the_machine_the_wall_clock_counts_again(tmp_path: Path) -> None:

@@ -25,7 +25,9 @@ class BooksFile:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._log = path.with_name(path.name + "-wal")
+        # SQLite keeps it beside the file itself, not beside a link to it.
+        own = path.resolve()
+        self._log = own.with_name(own.name + "-wal")
         self._mark: _Mark | None = None
         self._log_mark: _Mark | None = None
 

@@ -281,7 +281,7 @@ class GroupCommit:
         seen_us = rows.begin([job.about for job in batch if job.about is not None])
         now_us = self._now_us(rows, seen_us)
         results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
-        rows.finish(now_us)
+        rows.finish(now_us, proof=self._degraded)
         db.execute("COMMIT")
         self._watch_clock()
         return results
