@@ -332,10 +332,10 @@ def test_a_stepped_wall_clock_is_reported_once_each_way(
                 await ledger.usage(TOKENS, SCOPE)
 
     asyncio.run(body())
-    assert [(one.msg, one.__dict__["ahead_s"]) for one in caplog.records] == [
-        ("wall_clock_stepped", 3_600.0),
-        ("wall_clock_stepped", 0.0),
-    ]
+    # Only this event: the writer of a ledger that was closed while its file was held may still
+    # be ending.
+    stepped = [one for one in caplog.records if one.msg == "wall_clock_stepped"]
+    assert [vars(one)["ahead_s"] for one in stepped] == [3_600.0, 0.0]
 
 
 def test_nobody_else_on_the_machine_reads_the_ledger(tmp_path: Path) -> None:
