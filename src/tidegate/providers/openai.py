@@ -20,7 +20,13 @@ from tidegate.providers.base import (
     Usage,
     UsageWish,
 )
-from tidegate.providers.splice import in_front, member_span, replace_model, without_member
+from tidegate.providers.splice import (
+    in_front,
+    member_span,
+    replace_model,
+    with_members,
+    without_member,
+)
 from tidegate.routing.outcome import Outcome, classify
 from tidegate.routing.plan import Target
 
