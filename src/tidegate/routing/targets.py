@@ -1,14 +1,16 @@
 """How is each target doing?
 
-Lives here: the state that all requests share about a target: its breaker and until when it
-cools. It is keyed by provider, model and credential, so it survives a reload. Does not live
-here: the decision what to do about it (failover.py).
+Lives here: the state that all requests share about a target: its breaker, until when it cools
+and what became of the attempts at it. It is keyed by provider, model and credential, so it
+survives a reload. Does not live here: the decision what to do about it (failover.py).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from tidegate.routing.breaker import Breaker, BreakerSettings, State
+from tidegate.routing.history import History
+from tidegate.routing.outcome import Outcome
 from tidegate.routing.plan import Target
 
 TargetKey = tuple[str, str | None, str]
@@ -17,11 +19,12 @@ TargetKey = tuple[str, str | None, str]
 class TargetState:
     """The memory about one target."""
 
-    __slots__ = ("breaker", "cooling_until_s")
+    __slots__ = ("breaker", "cooling_until_s", "history")
 
     def __init__(self, settings: BreakerSettings) -> None:
         self.breaker = Breaker(settings)
         self.cooling_until_s = float("-inf")
+        self.history = History()
 
     def cool(self, now_s: float, seconds: float) -> None:
         """Rest for `seconds` from now; a longer rest already begun is kept."""
@@ -44,14 +47,25 @@ class TargetState:
 
 @dataclass(frozen=True, slots=True)
 class TargetSnapshot:
-    """One line for metrics, readiness and the command line. `wait_s` 0.0 = may be called."""
+    """One line for metrics, readiness and the command line. `wait_s` 0.0 = may be called.
+
+    `opened_by` is what opened the breaker, None while it is closed. `share` below 1.0 says that
+    the target has just recovered, `first_token_s` is None until it was measured. The rest is its
+    History. The defaults are those of a target that was never asked.
+    """
 
     provider: str
     model: str | None
     credential: str
-    state: State
-    cooling_s: float
-    wait_s: float
+    state: State = State.CLOSED
+    cooling_s: float = 0.0
+    wait_s: float = 0.0
+    opened_by: str | None = None
+    share: float = 1.0
+    first_token_s: float | None = None
+    successes: int = 0
+    failures: int = 0
+    recent: tuple[Outcome, ...] = ()
 
 
 class Targets:
@@ -66,35 +80,45 @@ class Targets:
         Routes that share a target share what happened to it and judge it by their own
         `settings`; so do the routes before and after a reload.
         """
-        state = self._states.get(_key(target))
+        key = key_of(target)
+        state = self._states.get(key)
         if state is None:
-            state = self._states[_key(target)] = TargetState(settings)
+            state = self._states[key] = TargetState(settings)
         state.breaker.settings = settings
         return state
 
     def retain(self, targets: Iterable[Target]) -> None:
         """Forget all targets but these; called after a reload."""
-        kept = {_key(target) for target in targets}
+        kept = {key_of(target) for target in targets}
         self._states = {key: state for key, state in self._states.items() if key in kept}
 
     def snapshot(self, now_s: float) -> tuple[TargetSnapshot, ...]:
         """Every target seen so far, in order of first use."""
-        return tuple(
-            TargetSnapshot(
-                provider=provider,
-                model=model,
-                credential=credential,
-                state=state.breaker.state(now_s),
-                cooling_s=max(0.0, state.cooling_until_s - now_s),
-                wait_s=state.wait_s(now_s),
-            )
-            for (provider, model, credential), state in self._states.items()
-        )
+        return tuple(_snapshot(key, state, now_s) for key, state in self._states.items())
+
+    def look(self, target: Target, now_s: float) -> TargetSnapshot:
+        """How `target` is doing; changes nothing, also for one that was never asked."""
+        key = key_of(target)
+        state = self._states.get(key)
+        return TargetSnapshot(*key) if state is None else _snapshot(key, state, now_s)
 
 
-def _key(target: Target) -> TargetKey:
+def _snapshot(key: TargetKey, state: TargetState, now_s: float) -> TargetSnapshot:
+    return TargetSnapshot(
+        *key,
+        state=state.breaker.state(now_s),
+        cooling_s=max(0.0, state.cooling_until_s - now_s),
+        wait_s=state.wait_s(now_s),
+        successes=state.history.successes,
+        failures=state.history.failures,
+        recent=state.history.recent,
+    )
+
+
+def key_of(target: Target) -> TargetKey:
+    """What makes two targets the same one."""
     # The name of the secret, not its index: a replaced key must not inherit the old one's rest.
     return target.provider, target.upstream_model, target.credential_id or f"#{target.credential}"
 
 
-__all__ = ["TargetKey", "TargetSnapshot", "TargetState", "Targets"]
+__all__ = ["TargetKey", "TargetSnapshot", "TargetState", "Targets", "key_of"]

@@ -61,3 +61,13 @@ def test_the_snapshot_tells_state_rest_and_wait() -> None:
         TargetSnapshot("busy", None, "#0", State.CLOSED, 29.0, 29.0),
     )
     assert targets.snapshot(5.0)[1].state is State.HALF_OPEN
+
+
+def test_a_look_shows_one_target_and_leaves_no_trace_of_it() -> None:
+    targets = Targets()
+    trip(targets, Target("sick"))
+    assert targets.look(Target("sick"), 1.0) == targets.snapshot(1.0)[0]
+    assert targets.look(Target("idle", credential_id="12ab"), 1.0) == TargetSnapshot(
+        "idle", None, "12ab"
+    )
+    assert [shot.provider for shot in targets.snapshot(1.0)] == ["sick"]
