@@ -203,8 +203,10 @@ def test_a_stopped_server_stops_no_gateway(
             assert {answer.status for _, answer in answers} == {200}
             marked = [a for _, a in answers if a.header("x-tidegate-limiter") == "degraded"]
             assert marked
-            # The deadline and 0.25 s of grace; three times that on a busy machine.
-            assert max(took_s for took_s, _ in answers) < 3 * (DEADLINE_S + 0.25)
+            # The bound is the deadline and 0.25 s of grace, and the machine of a test is busy;
+            # whoever waits for a server that stands still for 3 s waits longer than this.
+            slowest_s = max(took_s for took_s, _ in answers)
+            assert slowest_s < (2.0 if away_s > 2.0 else WHOLE_S)
             for gateway in gateways:
                 there = len(gateway.events("ledger_store_serves_again"))
                 assert len(gateway.events("ledger_store_failed")) == there

@@ -2,12 +2,13 @@
 
 import asyncio
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import check_sums, opened
+from tests.contract.ledger.ledgers import check_sums, let_writers_end, opened
 from tests.wire.ledger_process import SCOPE, limit
 from tidegate.clock import boot_number
 from tidegate.errors import StoreUnavailable
@@ -19,6 +20,12 @@ WAIT_S = 0.4
 TOKENS = limit(100)
 ASKED = (Charge(TOKENS, SCOPE, 10),)
 FULL = (Charge(TOKENS, SCOPE, 100),)
+
+
+@pytest.fixture(autouse=True)
+def _nobody_left_behind() -> Iterator[None]:
+    yield
+    let_writers_end()
 
 
 @pytest.mark.parametrize("suffix", ["", "-wal"])

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.ledger.ledgers import opened
+from tests.logged import logged
 from tests.redis_server import RedisServer, redis_server
 from tests.wire.ledger_process import SCOPE, limit
 from tidegate.clock import SystemClock
@@ -19,7 +20,10 @@ from tidegate.limits.redis_pipe import MAX_QUEUED, ask
 from tidegate.limits.redis_script import Answer, GaveUp, Moment, Speech, answer, verdict
 from tidegate.testing.clock import ManualClock
 
-DEADLINE_S = 0.15
+BOOKS = "tidegate.limits.redis"
+SHORT_S = 0.5
+"""The deadline where a server is stopped: what it takes to answer on a busy machine, and little
+to wait for. Everywhere else nothing waits for the deadline."""
 TOKENS = limit(100)
 ASKED = (Charge(TOKENS, SCOPE, 10),)
 LEASE_S = 600.0
@@ -31,7 +35,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
-def ledger_on(server: RedisServer, deadline_s: float = DEADLINE_S) -> RedisLedger:
+def ledger_on(server: RedisServer, deadline_s: float = 5.0) -> RedisLedger:
     return RedisLedger(server.url, SystemClock(), deadline_s=deadline_s)
 
 
@@ -51,7 +55,7 @@ async def turns_of_the_loop(count: int) -> None:
 
 async def seen(server: RedisServer) -> Usage:
     """What another process would see."""
-    async with opened(ledger_on(server, 5.0)) as other:
+    async with opened(ledger_on(server)) as other:
         return await other.usage(TOKENS, SCOPE)
 
 
@@ -61,7 +65,7 @@ def test_a_stopped_server_costs_its_callers_one_deadline_and_then_nothing(
     """BerriAI/litellm PR #35273 and PR #40620: no request hangs, one line each way."""
 
     async def body() -> None:
-        async with opened(ledger_on(server)) as ledger:
+        async with opened(ledger_on(server, SHORT_S)) as ledger:
             assert isinstance(await ledger.reserve("a", "me", ASKED, lease_s=LEASE_S), Granted)
             server.pause()
             asked = asyncio.gather(
@@ -88,7 +92,7 @@ def test_a_stopped_server_costs_its_callers_one_deadline_and_then_nothing(
 
     caplog.set_level(logging.INFO)
     asyncio.run(body())
-    lines = [record.message for record in caplog.records]
+    lines = logged(caplog, BOOKS)
     assert lines == ["ledger_store_failed", "ledger_store_serves_again"]
 
 
@@ -121,15 +125,16 @@ def test_three_seconds_without_a_server_slow_no_request_down(server: RedisServer
             await asyncio.gather(*(caller(lane) for lane in range(16)))
             await until(lambda: not ledger.degraded)
         assert refused > 0
-        # The bound is 0.25 + 0.25; the machine of a test may be busy with others.
-        assert longest_s < 0.25 + 3 * 0.25
+        # The bound is 0.25 + 0.25, and the machine of a test is busy with others; whoever waits
+        # for the server waits 3 s.
+        assert longest_s < 2.0
 
     asyncio.run(body())
 
 
 def test_an_end_given_while_the_server_is_stopped_is_applied_later(server: RedisServer) -> None:
     async def body() -> None:
-        async with opened(ledger_on(server)) as ledger:
+        async with opened(ledger_on(server, SHORT_S)) as ledger:
             for name in ("a", "b", "c"):
                 await ledger.reserve(name, "me", ASKED, lease_s=LEASE_S)
             server.pause()
@@ -153,7 +158,7 @@ def test_an_end_that_the_server_has_no_memory_for_is_applied_later(
     server: RedisServer, caplog: pytest.LogCaptureFixture, how: str
 ) -> None:
     async def body() -> None:
-        async with opened(ledger_on(server, 5.0)) as ledger:
+        async with opened(ledger_on(server)) as ledger:
             for name in ("a", "b"):
                 await ledger.reserve(name, "me", ASKED, lease_s=LEASE_S)
             client = server.client()
@@ -171,7 +176,7 @@ def test_an_end_that_the_server_has_no_memory_for_is_applied_later(
         await ledger.settle(name, "me", Need(30, 0))
 
     asyncio.run(body())
-    lines = [record.message for record in caplog.records]
+    lines = logged(caplog, BOOKS)
     assert lines == ["ledger_store_failed", "ledger_store_serves_again"]
 
 
@@ -179,7 +184,7 @@ def test_what_waits_for_a_server_that_is_away_is_bounded(server: RedisServer) ->
     """BerriAI/litellm#38193."""
 
     async def body() -> None:
-        async with opened(ledger_on(server)) as ledger:
+        async with opened(ledger_on(server, SHORT_S)) as ledger:
             server.pause()
             with pytest.raises(StoreUnavailable):
                 await ledger.release("a", "me")
@@ -198,7 +203,7 @@ def test_a_reservation_cancelled_at_any_moment_leaves_nothing(
     server: RedisServer, turns: int
 ) -> None:
     async def body() -> None:
-        async with opened(ledger_on(server, 5.0)) as ledger:
+        async with opened(ledger_on(server)) as ledger:
             asking = asyncio.ensure_future(ledger.reserve("a", "me", ASKED, lease_s=LEASE_S))
             await turns_of_the_loop(turns)
             asking.cancel()
@@ -209,10 +214,14 @@ def test_a_reservation_cancelled_at_any_moment_leaves_nothing(
     asyncio.run(body())
 
 
-def test_a_killed_server_keeps_what_it_had_acknowledged(server: RedisServer) -> None:
-    """The quota is the same after kill -9 and a restart, and the same ledger goes on."""
+def test_a_killed_server_keeps_what_it_had_acknowledged(tmp_path: Path) -> None:
+    """The quota is the same after kill -9 and a restart, and the same ledger goes on.
 
-    async def body() -> None:
+    With `appendfsync always`: with `everysec` a server holds back what it acknowledged for up to
+    two seconds while the disk is busy.
+    """
+
+    async def body(server: RedisServer) -> None:
         async with opened(ledger_on(server)) as ledger:
             for turn in range(6):
                 await ledger.reserve(f"r{turn}", "me", ASKED, lease_s=LEASE_S)
@@ -231,7 +240,8 @@ def test_a_killed_server_keeps_what_it_had_acknowledged(server: RedisServer) -> 
             ]
             assert [isinstance(one, Granted) for one in granted] == [True] * 5 + [False] * 3
 
-    asyncio.run(body())
+    with redis_server(tmp_path, {"appendfsync": "always"}) as server:
+        asyncio.run(body(server))
 
 
 def test_a_reservation_that_comes_after_it_was_given_up_is_not_made(server: RedisServer) -> None:
@@ -270,7 +280,7 @@ def test_a_reservation_that_comes_after_it_was_given_up_is_not_made(server: Redi
 def test_forgotten_scripts_and_a_cut_connection_are_nobodys_error(server: RedisServer) -> None:
     async def body() -> None:
         wide = limit(10**6)
-        async with opened(ledger_on(server, 5.0)) as ledger:
+        async with opened(ledger_on(server)) as ledger:
             with_client = server.client()
             for turn in range(12):
                 if turn % 3 == 1:
@@ -295,7 +305,7 @@ def test_forgotten_scripts_and_a_cut_connection_are_nobodys_error(server: RedisS
 def test_a_connection_cut_under_load_charges_nothing_twice(server: RedisServer) -> None:
     async def body() -> None:
         wide, granted = limit(10**6), 0
-        async with opened(ledger_on(server, 5.0)) as ledger:
+        async with opened(ledger_on(server)) as ledger:
             client = server.client()
 
             async def caller(lane: int) -> None:
@@ -348,7 +358,7 @@ def test_a_server_clock_that_is_set_gives_no_quota_and_locks_nobody_out(
                 )
 
     asyncio.run(body())
-    assert [record.message for record in caplog.records] == ["store_clock_stepped"] * 4
+    assert logged(caplog, BOOKS) == ["store_clock_stepped"] * 4
 
 
 def test_the_clock_of_a_gateway_has_no_effect(server: RedisServer) -> None:
@@ -358,7 +368,7 @@ def test_the_clock_of_a_gateway_has_no_effect(server: RedisServer) -> None:
     async def body() -> None:
         tokens, lent = limit(100), (Charge(limit(100), SCOPE, 60),)
         other = RedisLedger(server.url, ahead, deadline_s=5.0)
-        async with opened(ledger_on(server, 5.0)) as one, opened(other):
+        async with opened(ledger_on(server)) as one, opened(other):
             assert isinstance(await one.reserve("a", "me", lent, lease_s=LEASE_S), Granted)
             for step_s in (0.0, -3_600.0, 7_200.0):
                 ahead.step(step_s)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from tests.contract.ledger.ledgers import opened
+from tests.logged import lines, logged
 from tests.redis_server import RedisServer, redis_server
 from tests.wire.ledger_process import SCOPE, limit
-from tests.wire.test_ledger_redis import DEADLINE_S, LEASE_S, ledger_on, until
+from tests.wire.test_ledger_redis import LEASE_S, ledger_on, until
 from tidegate.clock import SystemClock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits import Charge, Granted, Need, Refused
@@ -21,6 +22,7 @@ from tidegate.limits.redis_pipe import ask
 from tidegate.limits.redis_script import Moment, Speech, answer, moved_of
 from tidegate.testing.clock import ManualClock
 
+BOOKS = "tidegate.limits.redis"
 TOKENS = limit(100)
 ALL = (Charge(TOKENS, SCOPE, 100),)
 
@@ -31,8 +33,8 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
         yield server
 
 
-def lines(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
-    return [(record.message, getattr(record, "error", None)) for record in caplog.records]
+def told(caplog: pytest.LogCaptureFixture) -> list[tuple[str, object]]:
+    return [(line.getMessage(), getattr(line, "error", None)) for line in lines(caplog, BOOKS)]
 
 
 def emptied(server: RedisServer) -> None:
@@ -61,13 +63,13 @@ def test_books_that_were_emptied_give_no_quota_again(
                 with pytest.raises(StoreUnavailable):
                     await ledger.reserve(f"b{turn}", "me", ALL, lease_s=LEASE_S)
                 assert ledger.degraded
-            await until(lambda: lines(caplog).count(("ledger_store_refused", "Forgotten")) == 2)
+            await until(lambda: told(caplog).count(("ledger_store_refused", "Forgotten")) == 2)
             with pytest.raises(StoreUnavailable):
                 await one.settle("a", "me", Need(100, 0))
 
     caplog.set_level(logging.INFO)
     asyncio.run(body())
-    said = lines(caplog)
+    said = told(caplog)
     assert said.count(("ledger_store_refused", "Forgotten")) == 2
     assert ("ledger_store_serves_again", None) not in said
 
@@ -93,13 +95,13 @@ def test_emptied_books_are_taken_up_once_nothing_of_before_counts(
     clock = ManualClock()
 
     async def body() -> None:
-        ledger = RedisLedger(server.url, clock, deadline_s=DEADLINE_S)
+        ledger = RedisLedger(server.url, clock, deadline_s=5.0)
         async with opened(ledger):
             assert isinstance(await ledger.reserve("a", "me", ALL, lease_s=LEASE_S), Granted)
             emptied(server)
             with pytest.raises(StoreUnavailable):
                 await ledger.reserve("b", "me", ALL, lease_s=LEASE_S)
-            await until(lambda: ("ledger_store_refused", "Forgotten") in lines(caplog))
+            await until(lambda: ("ledger_store_refused", "Forgotten") in told(caplog))
             assert ledger.degraded
             clock.advance(TOKENS.window_us / 1_000_000 + 1.0)
             await until(lambda: not ledger.degraded)
@@ -119,16 +121,16 @@ def test_a_server_that_comes_back_without_its_file_kept_is_not_taken(
             assert isinstance(await ledger.reserve("a", "me", ALL, lease_s=LEASE_S), Granted)
             server.kill()
             with redis_server(tmp_path, {"appendonly": "no"}, server.port):
-                await until(lambda: ("ledger_store_refused", "AppendOnlyOff") in lines(caplog))
+                await until(lambda: ("ledger_store_refused", "AppendOnlyOff") in told(caplog))
                 with pytest.raises(StoreUnavailable):
                     await ledger.reserve("b", "me", ALL, lease_s=LEASE_S)
             server.start()
             await until(lambda: not ledger.degraded)
             assert isinstance(await ledger.reserve("c", "me", ALL, lease_s=LEASE_S), Refused)
 
-    with redis_server(tmp_path) as server:
+    with redis_server(tmp_path, {"appendfsync": "always"}) as server:
         asyncio.run(body(server))
-    assert lines(caplog).count(("ledger_store_refused", "AppendOnlyOff")) == 1
+    assert told(caplog).count(("ledger_store_refused", "AppendOnlyOff")) == 1
 
 
 def test_a_command_that_was_late_moves_no_time(server: RedisServer) -> None:
@@ -192,4 +194,4 @@ def test_a_late_answer_is_asked_for_again_and_no_clock_is_said_to_have_stepped(
             assert ledger.clock_ahead_s == 0.0
 
     asyncio.run(body())
-    assert caplog.records == []
+    assert logged(caplog, BOOKS) == []

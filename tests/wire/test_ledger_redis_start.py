@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.contract.ledger.ledgers import opened
+from tests.logged import logged
 from tests.redis_server import RedisServer, redis_server
 from tests.wire.ledger_process import SCOPE, limit
 from tidegate.clock import SystemClock
@@ -21,6 +22,7 @@ from tidegate.gateway.app import Gateway
 from tidegate.limits import Charge, Granted, Limit, Need
 from tidegate.limits.redis import RedisLedger
 
+BOOKS = "tidegate.limits.redis"
 ASKED = (Charge(limit(100), SCOPE, 10),)
 
 
@@ -71,7 +73,7 @@ def test_a_server_that_does_not_tell_its_settings_is_only_warned_about(
         )
         client.close()
         serves(address(server, f"gate:{secret}@"))
-    assert [record.message for record in caplog.records] == ["store_persistence_unknown"]
+    assert logged(caplog, BOOKS) == ["store_persistence_unknown"]
 
 
 def test_a_user_needs_no_more_rights_than_the_docs_say(
@@ -102,7 +104,7 @@ def test_a_user_needs_no_more_rights_than_the_docs_say(
         client.close()
         asyncio.run(body(address(server, f"gate:{secret}@")))
     assert len(rights) == 1
-    assert caplog.records == []
+    assert logged(caplog, BOOKS) == []
 
 
 def test_a_server_that_may_drop_keys_is_warned_about(
@@ -111,13 +113,13 @@ def test_a_server_that_may_drop_keys_is_warned_about(
     options = {"maxmemory": "100mb", "maxmemory-policy": "volatile-lru"}
     with redis_server(tmp_path, options) as server:
         serves(server.url)
-        assert [record.message for record in caplog.records] == ["store_may_evict"]
+        assert logged(caplog, BOOKS) == ["store_may_evict"]
         caplog.clear()
         client = server.client()
         client.config_set("maxmemory-policy", "noeviction")
         client.close()
         serves(server.url)
-    assert caplog.records == []
+    assert logged(caplog, BOOKS) == []
 
 
 def test_a_password_is_used_and_never_repeated(

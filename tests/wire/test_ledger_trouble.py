@@ -3,12 +3,13 @@
 import asyncio
 import fcntl
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import check_sums, opened
+from tests.contract.ledger.ledgers import check_sums, let_writers_end, opened
 from tests.wire.ledger_children import child
 from tests.wire.ledger_process import SCOPE, limit
 from tidegate.errors import StoreUnavailable
@@ -21,6 +22,12 @@ WAIT_S = 0.4
 TOKENS = limit(100)
 ASKED = (Charge(TOKENS, SCOPE, 10),)
 HOLDERS = pytest.mark.parametrize("holder", ["lock", "hog"])
+
+
+@pytest.fixture(autouse=True)
+def _nobody_left_behind() -> Iterator[None]:
+    yield
+    let_writers_end()
 
 
 async def turns_of_the_loop(count: int) -> None:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import brotli
 import pytest
 
+from tests.logged import logged
 from tests.wire.attempts import HEAD, Log, post, told, turns, world
 from tests.wire.conftest import Run
 from tidegate.clock import SystemClock
@@ -248,7 +249,7 @@ def test_an_unforeseen_error_still_ends_the_attempt(
             assert sink.told == [(200, {}), Failure.MALFORMED]
 
     run(body())
-    assert [record.getMessage() for record in caplog.records] == ["attempt_crashed"]
+    assert logged(caplog, "tidegate.transport") == ["attempt_crashed"]
     assert "content that" not in caplog.text
 
 

@@ -2,6 +2,7 @@
 
 import asyncio
 import sqlite3
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, closing, contextmanager
 from pathlib import Path
@@ -59,6 +60,14 @@ async def opened(ledger: Ledger) -> AsyncIterator[Ledger]:
         yield ledger
     finally:
         await ledger.close()
+
+
+def let_writers_end() -> None:
+    """Wait for writers of closed ledgers: they may have been left with a file that was held."""
+    for thread in threading.enumerate():
+        if thread.name == "tidegate-ledger":
+            thread.join(5.0)
+            assert not thread.is_alive()
 
 
 def run(kind: str, folder: Path, body: Body) -> None:
