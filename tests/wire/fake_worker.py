@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 
+from tidegate.gateway.target_rows import TargetRow
 from tidegate.gateway.workers import words
 from tidegate.gateway.workers.starting import SIGNALS
 
@@ -55,11 +56,27 @@ def _report(mode: str, number: int, about: words.About, say: Say) -> None:
     report: dict[str, object] = {"ready": True, "reasons": [], "records": {"dropped": 1}}
     sample = words.Sample("tidegate_x_total", (), 5.0)
     families = (words.Family("tidegate_x", "X.", "counter", (sample,)),)
+    row = TargetRow(
+        provider="p",
+        model=None,
+        credential=None,
+        routes=("r",),
+        state="open",
+        reason="consecutive",
+        cooling_s=0.0,
+        wait_s=4.0,
+        share=1.0,
+        first_token_ms=None,
+        successes=0,
+        failures=5,
+        recent=("timeout",),
+    )
     say(
         words.Told(
             number,
             report if about == "readiness" else None,
             families if about == "metrics" else None,
+            (row,) if about == "targets" else None,
         )
     )
 

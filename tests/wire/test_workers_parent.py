@@ -75,6 +75,9 @@ class Running:
     async def report(self) -> Any:
         return json.loads((await self.admin("/readyz"))[1])
 
+    async def targets(self) -> Any:
+        return json.loads((await self.admin("/targets"))[1])
+
     async def until_report(self, true: Callable[[Any], bool]) -> Any:
         async with asyncio.timeout(WAIT_S):
             while not true(report := await self.report()):
@@ -227,7 +230,15 @@ def test_one_that_hangs_is_seen_waited_for_no_longer_and_replaced(
             assert set(report["reasons"]) == {"worker_missing", "worker_silent"}
             _, numbers = await running.admin("/metrics")
             assert b"tidegate_x_total 5.0\n" in numbers
+            assert (await running.targets())["missing"] == [1]
             await running.until_report(lambda r: r["workers"]["accepting"] == 2)
+            async with asyncio.timeout(WAIT_S):
+                while (targets := await running.targets())["missing"]:
+                    pass
+            assert [(row["provider"], row["worker"]) for row in targets["targets"]] == [
+                ("p", 1),
+                ("p", 2),
+            ]
         assert "worker_does_not_answer" in events(caplog.records)
 
     run(body())

@@ -15,10 +15,12 @@ from tests.wire.conftest import Run
 from tests.wire.supervised import TERM, FakeService, demo_config, send_signal, until
 from tidegate.config import Config, ConfigInvalid, Problem
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.target_rows import TargetsReport, target_rows
 from tidegate.gateway.workers import words
 from tidegate.gateway.workers.channel import Channel, Ends, make_ends
 from tidegate.gateway.workers.seats import Seat, Table, make_table
 from tidegate.gateway.workers.worker import Worker, main
+from tidegate.routing import Route, Target, Targets
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.sockets import RawClient, request_bytes
 
@@ -314,6 +316,11 @@ def test_it_answers_what_it_is_asked(run: Run) -> None:
             def report(self) -> dict[str, object]:
                 return {"ready": True}
 
+            def targets_report(self) -> TargetsReport:
+                return TargetsReport(revision="r", targets=rows)
+
+        rows = target_rows([Route("default", (Target("primary"),))], Targets(), 0.0)
+
         service = Reporting()
         async with worker(service, started=False) as parent:
             await parent.says(words.Ask(1, "metrics"))
@@ -330,6 +337,8 @@ def test_it_answers_what_it_is_asked(run: Run) -> None:
             assert told.families is not None
             refused = {f.name: f for f in told.families}["tidegate_refused"]
             assert [sample.value for sample in refused.samples] == [1.0]
+            await parent.says(words.Ask(5, "targets"))
+            assert await parent.told() == words.Told(5, targets=rows)
 
     run(body())
 

@@ -1,7 +1,7 @@
-"""Is the gateway alive, is it ready, and what are its numbers?
+"""Is the gateway alive, is it ready, what are its numbers, and how are its targets?
 
-The second listener as a raw ASGI application: GET /healthz, /readyz and /metrics. It only
-reports: nothing here changes anything. Lives here: these three answers and their token. Does
+The second listener as a raw ASGI application: GET /healthz, /readyz, /metrics and /targets. It
+only reports: nothing here changes anything. Lives here: these four answers and their token. Does
 not live here: which hosts and origins may ask (exposure), the sockets (supervise).
 """
 
@@ -10,10 +10,13 @@ import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Protocol
 
+from msgspec import json as msgspec_json
+
 from tidegate.config import Config, is_loopback
 from tidegate.errors import MethodNotAllowed, NotFound, TidegateError, Unauthenticated, envelope
 from tidegate.gateway.exposure import Exposure
 from tidegate.gateway.respond import Receive, Responder, Scope, Send
+from tidegate.gateway.target_rows import TargetsReport
 
 Guard = Callable[[Scope], TidegateError | None]
 """Looks at Host and Origin of one request; the refusal, or None."""
@@ -22,6 +25,7 @@ Refresh = Callable[[str], Awaitable[None]]
 """Brings what the answer of a path is made of up to date."""
 
 _NO_STORE = (b"cache-control", b"no-store")
+_PATHS = frozenset({"/healthz", "/readyz", "/metrics", "/targets"})
 
 
 class Reporting(Protocol):
@@ -36,6 +40,10 @@ class Rendering(Protocol):
 
     def render(self) -> tuple[str, bytes]:
         """Content type and body."""
+
+
+Targets = Callable[[], TargetsReport]
+"""Says on /targets how each target is."""
 
 
 class RecordsHealth(Protocol):
@@ -57,7 +65,9 @@ class Readiness:
     and does not make the gateway unready: the last good configuration is in force. So is a
     store that is away while some limit is not closed without it (`serves_without_store`), and
     a wall clock that does not agree with the time in the books (`clock_ahead_s`, 0.0: it does):
-    limits count on by the time that has passed.
+    limits count on by the time that has passed. Routes whose targets all rest
+    (`resting_routes`) are named, too: every gateway in front of the same providers sees the same,
+    the other routes serve, and a 503 with the true time to come back is an answer.
     """
 
     def __init__(
@@ -67,6 +77,7 @@ class Readiness:
         store_degraded: Callable[[], bool],
         serves_without_store: Callable[[], bool] = lambda: False,
         clock_ahead_s: Callable[[], float] = lambda: 0.0,
+        resting_routes: Callable[[], list[str]] = list,
         demo: bool = False,
         revision: str = "",
     ) -> None:
@@ -74,6 +85,7 @@ class Readiness:
         self._store_degraded = store_degraded
         self._serves_without_store = serves_without_store
         self._clock_ahead_s = clock_ahead_s
+        self._resting_routes = resting_routes
         self._demo = demo
         self.revision = revision
         self.reload_failed = False
@@ -96,6 +108,9 @@ class Readiness:
         ahead_s = self._clock_ahead_s()
         if ahead_s:
             reasons.append("wall_clock_stepped")
+        resting = self._resting_routes()
+        if resting:
+            reasons.append("route_resting")
         return {
             "ready": ready,
             "reasons": reasons,
@@ -105,6 +120,7 @@ class Readiness:
             },
             "store": {"degraded": store_degraded},
             "clock": {"ahead_s": round(ahead_s, 3)},
+            "routes": {"resting": resting},
             "records": {"degraded": records_degraded, "dropped": self._records.dropped},
             "draining": self.draining,
             "demo": self._demo,
@@ -114,7 +130,7 @@ class Readiness:
 class Admin:
     """The application. Without `metrics` there is no /metrics; with `token` all need it.
 
-    `refresh` is awaited before /readyz and /metrics: some have to ask others first.
+    `refresh` is awaited before every answer but /healthz: some have to ask others first.
     """
 
     def __init__(
@@ -122,12 +138,14 @@ class Admin:
         readiness: Reporting,
         *,
         metrics: Rendering | None,
+        targets: Targets,
         token: str | None,
         guard: Guard,
         refresh: Refresh | None = None,
     ) -> None:
         self._readiness = readiness
         self._metrics = metrics
+        self._targets = targets
         self._refresh = refresh
         self._token = None if token is None else b"Bearer " + token.encode()
         self._guard = guard
@@ -155,7 +173,7 @@ class Admin:
             raise refusal
         if not self._is_authorized(scope):
             raise Unauthenticated
-        if scope["path"] not in ("/healthz", "/readyz", "/metrics"):
+        if scope["path"] not in _PATHS:
             raise NotFound
         if scope["method"] not in ("GET", "HEAD"):
             raise MethodNotAllowed
@@ -179,6 +197,8 @@ class Admin:
         if path == "/readyz":
             report = self._readiness.report()
             await responder.json(200 if report["ready"] else 503, report)
+        elif path == "/targets":
+            await responder.json(200, msgspec_json.encode(self._targets()))
         elif self._metrics is not None:
             content_type, body = self._metrics.render()
             await responder.whole(200, body, ((b"content-type", content_type.encode()),))
@@ -190,6 +210,7 @@ def admin_of(
     config: Config,
     readiness: Reporting,
     metrics: Rendering,
+    targets: Targets,
     *,
     refresh: Refresh | None = None,
 ) -> Admin:
@@ -199,6 +220,7 @@ def admin_of(
     return Admin(
         readiness,
         metrics=metrics if config.telemetry.metrics else None,
+        targets=targets,
         token=settings.token.get_secret_value() if settings.token else None,
         guard=lambda scope: exposure.refusal(scope["method"], scope["headers"]),
         refresh=refresh,

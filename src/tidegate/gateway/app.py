@@ -33,6 +33,7 @@ from tidegate.gateway.metrics import Metrics, Watched
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
 from tidegate.gateway.stores import ledger_for
+from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.jsonrpc import error_of
@@ -102,10 +103,13 @@ class Gateway:
                 limit.on_store_down != "closed" for limit in self._revision.chat.limits.limits
             ),
             clock_ahead_s=lambda: self._ledger.clock_ahead_s,
+            resting_routes=lambda: resting_routes(
+                self._revision.chat.routes.routes, self._targets, self._clock.monotonic_s()
+            ),
             demo=config.demo,
             revision=config.revision,
         )
-        self.admin = admin_of(config, self.readiness, self.metrics)
+        self.admin = admin_of(config, self.readiness, self.metrics, self.targets_report)
         self._watch()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -157,6 +161,14 @@ class Gateway:
     def config(self) -> Config:
         """The configuration in force."""
         return self._revision.config
+
+    def targets_report(self) -> TargetsReport:
+        """How every target of the configuration in force is doing in this process."""
+        routes = self._revision.chat.routes.routes
+        now_s = self._clock.monotonic_s()
+        return TargetsReport(
+            revision=self.config.revision, targets=target_rows(routes, self._targets, now_s)
+        )
 
     def reload(self, config: Config) -> tuple[str, ...]:
         """Put `config` in force; returns the parts that only a restart takes over.

@@ -8,13 +8,14 @@ from itertools import product
 import pytest
 
 from tidegate.errors import Forbidden, Misdirected, TidegateError
-from tidegate.gateway.admin import Admin, Readiness
+from tidegate.gateway.admin import Admin, Guard, Readiness
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Scope
+from tidegate.gateway.target_rows import TargetsReport
 from tidegate.testing.asgi import ASGIClient, ASGIExchange
 
 TOKEN = "admin-" + "token"
-PATHS = ("/healthz", "/readyz", "/metrics")
+PATHS = ("/healthz", "/readyz", "/metrics", "/targets")
 
 
 @dataclass
@@ -33,8 +34,20 @@ def readiness(records: Records | None = None) -> Readiness:
     )
 
 
-def admin(token: str | None = None) -> Admin:
-    return Admin(readiness(), metrics=Metrics(), token=token, guard=nobody_refused)
+def no_targets() -> TargetsReport:
+    return TargetsReport(revision="3fa4", targets=())
+
+
+def admin(
+    token: str | None = None,
+    *,
+    ready: Readiness | None = None,
+    metrics: Metrics | None = None,
+    guard: Guard = nobody_refused,
+) -> Admin:
+    return Admin(
+        ready or readiness(), metrics=metrics, targets=no_targets, token=token, guard=guard
+    )
 
 
 def ask(
@@ -49,11 +62,12 @@ def ask(
         ("/healthz", "application/json", b'{"alive":true}'),
         ("/readyz", "application/json", b'{"ready":true,"reasons":[],'),
         ("/metrics", "text/plain; version=0.0.4; charset=utf-8", b"# HELP "),
+        ("/targets", "application/json", b'{"revision":"3fa4","missing":[],"targets":[]}'),
     ],
 )
 @pytest.mark.parametrize("method", ["GET", "HEAD"])
-def test_the_three_answers(path: str, content_type: str, begins: bytes, method: str) -> None:
-    answer = ask(admin(), path, method=method)
+def test_the_four_answers(path: str, content_type: str, begins: bytes, method: str) -> None:
+    answer = ask(admin(metrics=Metrics()), path, method=method)
     assert answer.status == 200
     assert answer.header("content-type") == content_type
     assert answer.header("cache-control") == "no-store"
@@ -76,13 +90,13 @@ def test_every_other_method_is_405_and_says_which_are_allowed(path: str, method:
 
 
 def test_every_answer_has_a_request_id_of_its_own() -> None:
-    app = admin(TOKEN)
+    app = admin(TOKEN, metrics=Metrics())
     ids = [
         ask(app, path, headers=headers).header("x-request-id")
         for path in (*PATHS, "/other")
         for headers in ((), (("authorization", f"Bearer {TOKEN}"),))
     ]
-    assert len({str(i) for i in ids}) == 8
+    assert len({str(i) for i in ids}) == 10
     assert all(i is not None and len(i) == 32 for i in ids)
 
 
@@ -108,8 +122,8 @@ NOT_AUTHORIZED = [
 
 @pytest.mark.parametrize("path", PATHS)
 @pytest.mark.parametrize("headers", AUTHORIZED)
-def test_with_the_token_all_three_answer(path: str, headers: tuple[tuple[str, str], ...]) -> None:
-    assert ask(admin(TOKEN), path, headers=headers).status == 200
+def test_with_the_token_all_of_them_answer(path: str, headers: tuple[tuple[str, str], ...]) -> None:
+    assert ask(admin(TOKEN, metrics=Metrics()), path, headers=headers).status == 200
 
 
 @pytest.mark.parametrize("path", [*PATHS, "/other"])
@@ -128,31 +142,36 @@ def test_the_guard_comes_before_everything_else(refusal: TidegateError) -> None:
         seen.append(scope["path"])
         return refusal
 
-    app = Admin(readiness(), metrics=None, token=TOKEN, guard=guard)
-    assert [ask(app, path).status for path in (*PATHS, "/other")] == [refusal.status] * 4
+    app = admin(TOKEN, guard=guard)
+    assert [ask(app, path).status for path in (*PATHS, "/other")] == [refusal.status] * 5
     assert seen == [*PATHS, "/other"]
 
 
 def test_metrics_that_are_switched_off_are_not_there() -> None:
-    app = Admin(readiness(), metrics=None, token=None, guard=nobody_refused)
-    assert ask(app, "/metrics").status == 404
+    assert ask(admin(), "/metrics").status == 404
 
 
 @pytest.mark.parametrize(
-    ("draining", "store", "records", "reload_failed", "clock"),
-    list(product([False, True], repeat=5)),
+    ("draining", "store", "records", "reload_failed", "clock", "resting"),
+    list(product([False, True], repeat=6)),
 )
 def test_readiness_names_every_reason(
-    draining: object, store: object, records: object, reload_failed: object, clock: object
+    draining: object,
+    store: object,
+    records: object,
+    reload_failed: object,
+    clock: object,
+    resting: object,
 ) -> None:
     ready = Readiness(
         records=Records(degraded=bool(records), dropped=5),
         store_degraded=lambda: bool(store),
         clock_ahead_s=lambda: -3600.00049 if clock else 0.0,
+        resting_routes=lambda: ["fast"] if resting else [],
         revision="3fa4",
     )
     ready.draining, ready.reload_failed = bool(draining), bool(reload_failed)
-    answer = ask(Admin(ready, metrics=None, token=None, guard=nobody_refused), "/readyz")
+    answer = ask(admin(ready=ready), "/readyz")
     unready = bool(draining or store or records)
     reasons = [
         name
@@ -162,6 +181,7 @@ def test_readiness_names_every_reason(
             ("records_degraded", records),
             ("config_reload_failed", reload_failed),
             ("wall_clock_stepped", clock),
+            ("route_resting", resting),
         )
         if holds
     ]
@@ -172,6 +192,7 @@ def test_readiness_names_every_reason(
         "config": {"revision": "3fa4", "last_reload": "failed" if reload_failed else "ok"},
         "store": {"degraded": bool(store)},
         "clock": {"ahead_s": -3600.0 if clock else 0.0},
+        "routes": {"resting": ["fast"] if resting else []},
         "records": {"degraded": bool(records), "dropped": 5},
         "draining": bool(draining),
         "demo": False,

@@ -8,6 +8,7 @@ import asyncio
 from collections.abc import Callable
 
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.target_rows import TargetRow, TargetsReport, of_workers
 from tidegate.gateway.workers.actions import Standing
 from tidegate.gateway.workers.health import Own, whole
 from tidegate.gateway.workers.numbers import scrape
@@ -16,11 +17,16 @@ from tidegate.gateway.workers.totals import Totals
 from tidegate.gateway.workers.words import About, Told
 
 _COLLECT_S = 15.0
-_SUBJECTS: dict[str, About] = {"/readyz": "readiness", "/metrics": "metrics"}
+_SUBJECTS: dict[str, About] = {
+    "/readyz": "readiness",
+    "/metrics": "metrics",
+    "/targets": "targets",
+}
 
 
 class Overview:
-    """The whole, as far as it is known. `report` and `render` say what the last `refresh` heard.
+    """The whole, as far as it is known. `report`, `render` and `targets_report` say what the last
+    `refresh` heard.
 
     `runs` gives the worker processes that can be asked, with their places.
     """
@@ -38,13 +44,18 @@ class Overview:
         self._standing, self._runs = standing, runs
         self._totals = Totals()
         self._reports: list[dict[str, object]] = []
+        self._rows: dict[int, tuple[TargetRow, ...]] = {}
         self.own = own
 
     async def refresh(self, path: str) -> None:
         """Ask the workers for what an answer on `path` is made of."""
         if (about := _SUBJECTS.get(path)) is not None:
-            answers = await self._survey.ask(self._runs(), about)
-            if about == "readiness":
+            runs = self._runs()
+            answers = await self._survey.ask(runs, about)
+            if about == "targets":
+                rows = {runs[run]: told.targets for run, told in answers.items()}
+                self._rows = {place: each for place, each in rows.items() if each is not None}
+            elif about == "readiness":
                 found = [told.readiness for told in answers.values()]
                 self._reports = [report for report in found if report is not None]
 
@@ -72,6 +83,15 @@ class Overview:
     def report(self) -> dict[str, object]:
         """See admin.Reporting."""
         return whole(self._reports, self._standing(), self.own)
+
+    def targets_report(self) -> TargetsReport:
+        """See admin.Targets."""
+        places = range(1, self._standing().wanted + 1)
+        return TargetsReport(
+            revision=self.own.revision,
+            missing=tuple(place for place in places if place not in self._rows),
+            targets=of_workers(self._rows),
+        )
 
     def render(self) -> tuple[str, bytes]:
         """See admin.Rendering."""

@@ -171,7 +171,8 @@ class Parent:
             self.metrics.reload_failed()
 
     async def _open_admin(self, stack: AsyncExitStack, sock: socket.socket) -> None:
-        app = admin_of(self._first, self._overview, self._overview, refresh=self._overview.refresh)
+        seen = self._overview
+        app = admin_of(self._first, seen, seen, seen.targets_report, refresh=seen.refresh)
         listener = Listener(app, self._settings.caps, refused=refusals(self.metrics))
         await listener.open(sock)
         stack.push_async_callback(listener.close)

@@ -9,12 +9,14 @@ from typing import Literal, TypeVar
 
 from msgspec import Struct, msgpack
 
+from tidegate.gateway.target_rows import TargetRow
+
 MAX_BYTES = 67_108_864
 """No message is longer: a length beyond it is no length."""
 
 _LENGTH_BYTES = 4
 
-About = Literal["pulse", "readiness", "metrics"]
+About = Literal["pulse", "readiness", "metrics", "targets"]
 
 
 class Begin(Struct, frozen=True, tag=True):
@@ -128,6 +130,7 @@ class Told(Struct, frozen=True, tag=True):
     number: int
     readiness: dict[str, object] | None = None
     families: tuple[Family, ...] | None = None
+    targets: tuple[TargetRow, ...] | None = None
 
 
 ToWorker = Begin | Accept | Offer | Take | Drop | Ask | Drain | Leave

@@ -29,6 +29,7 @@ from tidegate.gateway.process import loop_factory, refusals
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision
 from tidegate.gateway.settings import settings_of
+from tidegate.gateway.target_rows import TargetsReport
 from tidegate.gateway.workers import duty, words
 from tidegate.gateway.workers.channel import Channel, Ends
 from tidegate.gateway.workers.numbers import families_of
@@ -69,6 +70,9 @@ class Service(Protocol):
 
     def adopt(self, revision: Revision) -> None:
         """Put it in force."""
+
+    def targets_report(self) -> TargetsReport:
+        """How every target is doing here."""
 
 
 Make = Callable[[Config, bytes], Service]
@@ -211,10 +215,12 @@ class Worker:
         if self._service is not None and order.about == "metrics":
             self._tell_numbers(order.number, self._service)
             return
-        readiness = None
+        readiness = targets = None
         if self._service is not None and order.about == "readiness":
             readiness = self._service.readiness.report()
-        self._channel.send(words.Told(order.number, readiness))
+        elif self._service is not None and order.about == "targets":
+            targets = self._service.targets_report().targets
+        self._channel.send(words.Told(order.number, readiness, targets=targets))
 
     def _tell_numbers(self, number: int, service: Service) -> None:
         self._channel.send(words.Told(number, families=families_of(service.metrics)))
