@@ -286,11 +286,22 @@ def test_breaks_count_against_the_target_and_refusals_do_not() -> None:
             ("ok", "backup"),
         ]
         assert world.metric("attempts_total", provider="primary", result="open") == 1
-        for status in (400, 401, 404, 429):
+        for status in (400, 403, 404, 429):
             calm = ChatWorld(primary=answers(ERROR_OBJECT, status), backup=BACKUP)
             for _ in range(10):
                 await calm.post(stream=True)
             assert calm.state() is State.CLOSED
+
+    run(body())
+
+
+def test_our_refused_key_is_not_presented_again_and_again() -> None:
+    async def body() -> None:
+        world = ChatWorld(primary=answers(ERROR_OBJECT, 401), backup=BACKUP)
+        refused = await world.post(stream=True)
+        assert (refused.status, world.state()) == (502, State.OPEN)
+        served = await world.post(stream=True)
+        assert served.header("x-tidegate-attempts") == "primary:open,backup:ok"
 
     run(body())
 

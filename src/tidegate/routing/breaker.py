@@ -8,9 +8,20 @@ that carry the generation they were issued in. Does not live here: what counts a
 from collections import deque
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Literal
 
 _SLOTS = 10
 _MAX_DOUBLINGS = 32
+_JITTER = 0.2
+
+RAMP_S = 10.0
+"""For so long after it closed, a breaker asks for a part of the load only."""
+_RAMP = ((5.0, 0.25), (RAMP_S, 0.5))
+
+
+OpenedBy = Literal["consecutive", "ratio", "slow", "ramp", "probe", "trip"]
+"""What opened a breaker: the failures in a row, the share of failures or of slow results, a
+failure soon after recovery, a probe that was not good, or something that never passes by itself."""
 
 
 class Verdict(StrEnum):
@@ -34,8 +45,10 @@ class BreakerSettings:
     """When to open and for how long.
 
     Opens after `consecutive` failures in a row, or when at least `min_results` results lie in
-    the last `window_s` seconds and the share of failures is `ratio` or more. The pause is
-    `open_s`, doubled by every re-opening up to `max_open_s`.
+    the last `window_s` seconds and the share of failures is `ratio` or more, or the share of slow
+    results `slow_ratio` or more. The pause is `open_s`, doubled by every re-opening up to
+    `max_open_s`. A stream of fewer than `slow_tokens_per_s` is slow, 0 = none is: whoever measures
+    reads that, the breaker itself only hears "slow".
     """
 
     consecutive: int = 5
@@ -44,6 +57,8 @@ class BreakerSettings:
     min_results: int = 5
     open_s: float = 5.0
     max_open_s: float = 60.0
+    slow_ratio: float = 0.8
+    slow_tokens_per_s: float = 0.0
 
 
 @dataclass(slots=True, eq=False)
@@ -59,7 +74,8 @@ class Breaker:
     """One target's breaker. All methods cost O(1) and never read a clock.
 
     A result counts only in the generation its permit was issued in: a call that began before
-    the breaker opened can neither close it nor lengthen the pause.
+    the breaker opened can neither close it nor lengthen the pause. `opened_by` is None while it
+    is closed.
     """
 
     __slots__ = (
@@ -72,6 +88,7 @@ class Breaker:
         "_slots",
         "_state",
         "_trips",
+        "opened_by",
         "settings",
     )
 
@@ -86,6 +103,7 @@ class Breaker:
         self._reopens_at_s = 0.0
         self._closed_at_s = float("-inf")
         self._trips = 0
+        self.opened_by: OpenedBy | None = None
 
     def permit(self, now_s: float, *, lease_s: float = 60.0) -> Permit | None:
         """A permit for one attempt, or None when the target is to be left alone.
@@ -106,27 +124,44 @@ class Breaker:
         self._lease_until_s = now_s + lease_s
         return self._probe
 
-    def record(self, permit: Permit, verdict: Verdict, now_s: float) -> None:
-        """Take `permit` back with its verdict; a second return of the same permit is ignored."""
-        if permit.spent:
+    def record(
+        self,
+        permit: Permit,
+        verdict: Verdict,
+        now_s: float,
+        *,
+        slow: bool = False,
+        jitter: float = 0.0,
+    ) -> None:
+        """Take `permit` back with its verdict; a second return of the same permit is ignored.
+
+        `slow`: it took too long, whether or not it was good in the end. `jitter` in [-1, 1]
+        spreads the pause, should one begin, by a fifth to either side, so that the workers that
+        saw the same outage do not probe at the same instant.
+        """
+        if not self._takes_back(permit) or verdict is Verdict.NEUTRAL:
             return
-        permit.spent = True
-        if permit is self._probe:
-            self._probe = None
-        if verdict is Verdict.NEUTRAL or permit.generation != self._generation:
-            return
+        failed = verdict is Verdict.FAILURE
         if self._state is State.HALF_OPEN:
-            if verdict is Verdict.SUCCESS:
-                self._close(now_s)
+            # A target that was left alone for being slow has not recovered while it is slow.
+            if failed or slow:
+                self._open(now_s, jitter, "probe")
             else:
-                self._open(now_s)
+                self._close(now_s)
             return
-        self._count(verdict, now_s)
-        if verdict is Verdict.FAILURE and self._is_sick():
-            # A relapse soon after recovery goes on doubling where the last outage ended.
-            if now_s - self._closed_at_s >= self.settings.max_open_s:
-                self._trips = 0
-            self._open(now_s)
+        self._count(now_s, failed=failed, slow=slow)
+        cause = "ramp" if failed and self._is_ramping(now_s) else self._sickness()
+        if cause is not None:
+            self._relapse(now_s, jitter, cause)
+
+    def trip(self, permit: Permit, now_s: float, *, jitter: float = 0.0) -> None:
+        """Take `permit` back and open at once: what was wrong will not pass by itself.
+
+        As with `record`, a permit of an earlier generation, or one already given back, changes
+        nothing.
+        """
+        if self._takes_back(permit):
+            self._relapse(now_s, jitter, "trip")
 
     def state(self, now_s: float) -> State:
         """The state as a caller of `permit` would meet it at `now_s`."""
@@ -144,8 +179,30 @@ class Breaker:
             return self._reopens_at_s
         return self._lease_until_s if self._probe is not None else None
 
-    def _count(self, verdict: Verdict, now_s: float) -> None:
-        failed = verdict is Verdict.FAILURE
+    def share(self, now_s: float) -> float:
+        """The part of its usual load that the target should get, from 0.0 (none) to 1.0 (all).
+
+        After a recovery it grows over `RAMP_S`. It is for whoever orders targets; `permit` takes
+        no notice of it, so a target without a substitute serves everybody at once.
+        """
+        if self._state is not State.CLOSED:
+            return 0.0
+        age_s = now_s - self._closed_at_s
+        return next((share for until_s, share in _RAMP if age_s < until_s), 1.0)
+
+    def _takes_back(self, permit: Permit) -> bool:
+        """Mark `permit` as spent and free the probe's place; whether its result counts."""
+        if permit.spent:
+            return False
+        permit.spent = True
+        if permit is self._probe:
+            self._probe = None
+        return permit.generation == self._generation
+
+    def _is_ramping(self, now_s: float) -> bool:
+        return now_s - self._closed_at_s < RAMP_S
+
+    def _count(self, now_s: float, *, failed: bool, slow: bool) -> None:
         self._consecutive = self._consecutive + 1 if failed else 0
         window_s = self.settings.window_s
         while self._slots and now_s - self._slots[0].began_s >= window_s:
@@ -155,13 +212,19 @@ class Breaker:
         newest = self._slots[-1]
         newest.results += 1
         newest.failures += failed
+        newest.slow += slow
 
-    def _is_sick(self) -> bool:
-        if self._consecutive >= self.settings.consecutive:
-            return True
+    def _sickness(self) -> OpenedBy | None:
+        settings = self.settings
+        if self._consecutive >= settings.consecutive:
+            return "consecutive"
         results = sum(slot.results for slot in self._slots)
-        failures = sum(slot.failures for slot in self._slots)
-        return results >= self.settings.min_results and failures >= self.settings.ratio * results
+        if results < settings.min_results:
+            return None
+        if sum(slot.failures for slot in self._slots) >= settings.ratio * results:
+            return "ratio"
+        slow = sum(slot.slow for slot in self._slots)
+        return "slow" if slow >= settings.slow_ratio * results else None
 
     def _enter(self, state: State) -> None:
         self._state = state
@@ -170,14 +233,25 @@ class Breaker:
         self._consecutive = 0
         self._slots.clear()
 
-    def _open(self, now_s: float) -> None:
+    def _relapse(self, now_s: float, jitter: float, cause: OpenedBy) -> None:
+        """Open, and go on doubling where the last outage ended if that was not long ago."""
+        if self._state is State.CLOSED:
+            quiet_s = max(self.settings.max_open_s, RAMP_S)
+            if now_s - self._closed_at_s >= quiet_s:
+                self._trips = 0
+        self._open(now_s, jitter, cause)
+
+    def _open(self, now_s: float, jitter: float, cause: OpenedBy) -> None:
         pause_s = self.settings.open_s * 2.0 ** min(self._trips, _MAX_DOUBLINGS)
-        self._reopens_at_s = now_s + min(pause_s, self.settings.max_open_s)
+        pause_s = min(pause_s, self.settings.max_open_s) * (1.0 + _JITTER * jitter)
+        self._reopens_at_s = now_s + pause_s
         self._trips += 1
+        self.opened_by = cause
         self._enter(State.OPEN)
 
     def _close(self, now_s: float) -> None:
         self._closed_at_s = now_s
+        self.opened_by = None
         self._enter(State.CLOSED)
 
 
@@ -188,6 +262,7 @@ class _Slot:
     began_s: float
     results: int = 0
     failures: int = 0
+    slow: int = 0
 
 
-__all__ = ["Breaker", "BreakerSettings", "Permit", "State", "Verdict"]
+__all__ = ["RAMP_S", "Breaker", "BreakerSettings", "OpenedBy", "Permit", "State", "Verdict"]

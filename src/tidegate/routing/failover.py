@@ -15,13 +15,18 @@ The deadline of an attempt is `first_token_s` from its start, never past the end
     an equal share of it instead.
 Time spent before the first attempt (body, limits) counts against the request, because the walk
 is told when the request began.
+
+A target that failed is asked a second time only where that may help and cannot add to an outage:
+the failure is of a kind that passes (`on(passing=True)`), it came within a second, the request has
+asked nobody else and nobody else can be asked now, and the target's budget of retries has one left.
 """
 
 from dataclasses import dataclass
 
 from tidegate.errors import AllProvidersFailed, TidegateError
 from tidegate.routing.breaker import Permit, State
-from tidegate.routing.outcome import TAXONOMY, Handling, Onward, Outcome
+from tidegate.routing.history import Change
+from tidegate.routing.outcome import TAXONOMY, Handling, Onward, Outcome, Trips
 from tidegate.routing.plan import Route, Target
 from tidegate.routing.targets import Targets, TargetState
 
@@ -30,21 +35,28 @@ MIN_ATTEMPT_S = 0.05
 QUOTA_COOLING_S = 300.0
 _MIN_COOLING_S = 0.5
 _LEASE_SLACK_S = 1.0
+_FAST_FAILURE_S = 1.0
+_RETRY_PAUSE_S = 0.2
 
 _SKIPS = frozenset({Outcome.OPEN, Outcome.COOLING})
 _RESTING = _SKIPS | {Outcome.RATE_LIMITED, Outcome.QUOTA}
 # These narrow the walk to few targets; if those few are resting, waiting helps.
-_NARROWING = frozenset({Outcome.CONTEXT, Outcome.CREDENTIAL})
+_NARROWING = frozenset({Outcome.CONTEXT, Outcome.CREDENTIAL, Outcome.FORBIDDEN})
 _NOT_FAILURES = _SKIPS | {Outcome.OK, Outcome.CANCELLED}
 
 
 @dataclass(frozen=True, slots=True)
 class Try:
-    """Call `target` now and report before `deadline_s` (monotonic) or at it."""
+    """Call `target` at `not_before_s` and report before `deadline_s` or at it (both monotonic).
+
+    `again` marks a retry at the same target; only then may `not_before_s` lie ahead.
+    """
 
     target: Target
     permit: Permit
     deadline_s: float
+    not_before_s: float
+    again: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +78,13 @@ class Failover:
       - `cancelled()`: the client is gone, or we are stopping.
     `started_s` is when the request arrived, `total_s` how long all attempts may take together;
     both belong to the same monotonic clock as `now_s`. `stream` false says that the attempt's
-    deadline bounds the whole answer.
+    deadline bounds the whole answer. `order` holds the route's targets in the order for this
+    request (order.ordered); that of the file without it. `single`: the client wants no fallback,
+    so the first target that can be called is asked once.
+
+    `jitter` is a random number in [-1, 1] wherever it is asked for. `alert` names what the last
+    failure asks the operator to mend, or is "". `changes` holds what the walk has changed for
+    others, in order.
     """
 
     def __init__(
@@ -77,12 +95,19 @@ class Failover:
         started_s: float,
         total_s: float,
         stream: bool = True,
+        order: tuple[Target, ...] | None = None,
+        single: bool = False,
     ) -> None:
         self.attempts: list[tuple[str, Outcome]] = []
+        self.changes: list[Change] = []
+        self.alert = ""
         self._route = route
-        self._targets = targets
+        self._order = route.targets if order is None else order
+        self._states = {target: targets.state(target, route.breaker) for target in self._order}
         self._ends_s = started_s + total_s
         self._stream = stream
+        self._single = single
+        self._most_calls = 1 if single else route.attempts
         self._next = 0
         self._calls = 0
         self._current: Try | None = None
@@ -90,41 +115,67 @@ class Failover:
         self._last: Outcome | None = None
         self._must_exceed_tokens: int | None = None
         self._refused: list[Target] = []
+        self._went_on_once = False
 
     def start(self, now_s: float) -> Step:
         """The first step; may already be a GiveUp."""
         return self._advance(now_s)
 
-    def on(self, outcome: Outcome, now_s: float, *, retry_after_s: float | None = None) -> Step:
+    def on(
+        self,
+        outcome: Outcome,
+        now_s: float,
+        *,
+        retry_after_s: float | None = None,
+        passing: bool = False,
+        jitter: float = 0.0,
+    ) -> Step:
         """Record that the attempt failed before commit, and decide what is next.
 
         `retry_after_s` is what the upstream itself asked for; read for outcomes that cool.
+        `passing`: the connection was refused or reset, or the status was 500, so that the same
+        call may succeed in a moment.
         """
         if self._committed or outcome in _NOT_FAILURES:
             raise ValueError(f"not a failure before commit: {outcome}")
-        current = self._end(outcome, now_s)
+        current = self._end(outcome, now_s, jitter=jitter)
         self._last = outcome
         handling = TAXONOMY[outcome]
         if handling.cools:
             self._cool(current.target, outcome, now_s, retry_after_s)
         if not self._may_go_on(current.target, handling):
             return GiveUp(self._error(now_s))
+        if passing and self._may_ask_again(current, now_s):
+            return self._again(current.target, now_s, jitter)
         return self._advance(now_s)
 
-    def commit(self) -> None:
+    def commit(self, now_s: float = 0.0, *, first_token_s: float | None = None) -> None:
         """The attempt serves the client: from now on `attempts` ends with its `ok`.
 
-        The verdict for the breaker waits for `finished`: a stream that begins well may break.
+        `first_token_s` is how long the first content took, for the strategy least_latency. The
+        verdict for the breaker waits for `finished`: a stream that begins well may break.
         """
         if self._current is None or self._committed:
             raise ValueError("no attempt to commit")
         self._committed = True
         self.attempts.append((self._current.target.provider, Outcome.OK))
+        if first_token_s is not None:
+            self._state(self._current.target).saw_first_token(first_token_s, now_s)
 
-    def finished(self, outcome: Outcome, now_s: float) -> None:
-        """The committed attempt has ended; OK or what broke it. No effect when none runs."""
+    def note_room(self, scarce_s: float, now_s: float) -> None:
+        """Record what room the target under way says it has (retry_after.scarce_for_s)."""
         if self._current is not None:
-            self._end(outcome, now_s)
+            self._state(self._current.target).note_room(now_s, scarce_s)
+
+    def finished(
+        self, outcome: Outcome, now_s: float, *, slow: bool = False, jitter: float = 0.0
+    ) -> None:
+        """The committed attempt has ended; OK or what broke it. No effect when none runs.
+
+        `slow`: its tokens came more slowly than the route's `breaker.slow_tokens_per_s`.
+        """
+        if self._current is not None:
+            self._end(outcome, now_s, slow=slow, jitter=jitter)
 
     def cancelled(self, now_s: float) -> None:
         """Nobody waits any more: frees the permit without a verdict. No effect when none runs."""
@@ -135,7 +186,9 @@ class Failover:
         """`primary:rate_limited,backup:ok`: names from the configuration and outcomes only."""
         return ",".join(f"{provider}:{outcome}" for provider, outcome in self.attempts)
 
-    def _end(self, outcome: Outcome, now_s: float) -> Try:
+    def _end(
+        self, outcome: Outcome, now_s: float, *, slow: bool = False, jitter: float = 0.0
+    ) -> Try:
         current = self._current
         if current is None:
             raise ValueError("no attempt is under way")
@@ -145,14 +198,38 @@ class Failover:
             self.attempts[-1] = entry
         else:
             self.attempts.append(entry)
-        breaker = self._state(current.target).breaker
-        breaker.record(current.permit, TAXONOMY[outcome].verdict, now_s)
+        state, handling = self._state(current.target), TAXONOMY[outcome]
+        if outcome is Outcome.TIMEOUT:
+            slow = True
+            if not self._committed:
+                # It would have taken at least that long.
+                state.saw_first_token(now_s - current.not_before_s, now_s)
+        before = state.breaker.state(now_s)
+        state.history.saw(outcome)
+        ours = handling.trips is not Trips.NAMED or current.target.upstream_model is not None
+        self.alert = handling.alert if ours else ""
+        if ours and handling.trips is not Trips.NO:
+            state.breaker.trip(current.permit, now_s, jitter=jitter)
+        else:
+            state.breaker.record(current.permit, handling.verdict, now_s, slow=slow, jitter=jitter)
+        if outcome is Outcome.OK:
+            state.earn_retry()
+        if state.breaker.state(now_s) is not before:
+            self._note_turn(current.target, outcome, now_s)
         return current
 
+    def _note_turn(self, target: Target, outcome: Outcome, now_s: float) -> None:
+        """The breaker has opened or closed."""
+        breaker = self._state(target).breaker
+        if breaker.reopens_at_s is None:
+            self.changes.append(Change(target, "closed", outcome))
+            return
+        pause_s = breaker.reopens_at_s - now_s
+        self.changes.append(Change(target, "opened", f"{outcome},{breaker.opened_by}", pause_s))
+
     def _advance(self, now_s: float) -> Step:
-        targets = self._route.targets
-        while self._next < len(targets) and self._calls < self._route.attempts:
-            target = targets[self._next]
+        while self._next < len(self._order) and self._calls < self._most_calls:
+            target = self._order[self._next]
             self._next += 1
             if not self._is_eligible(target):
                 continue
@@ -163,35 +240,59 @@ class Failover:
                 return step
         return GiveUp(self._error(now_s))
 
-    def _try(self, target: Target, now_s: float) -> Try | None:
+    def _may_ask_again(self, failed: Try, now_s: float) -> bool:
+        """Whether the target that just failed may be asked a second time."""
+        return (
+            self._calls == 1 < self._most_calls
+            and now_s - failed.not_before_s < _FAST_FAILURE_S
+            and self._ends_s - now_s >= _RETRY_PAUSE_S + MIN_ATTEMPT_S
+            and self._callable_left(now_s) == 0
+            and self._is_callable(failed.target, now_s)
+            and self._states[failed.target].may_retry(now_s)
+        )
+
+    def _again(self, target: Target, now_s: float, jitter: float) -> Step:
+        self._state(target).retry(now_s)
+        # Full jitter: anything from at once to the whole pause.
+        pause_s = _RETRY_PAUSE_S * (1.0 + jitter) / 2.0
+        step = self._try(target, now_s, pause_s=pause_s, again=True)
+        return self._advance(now_s) if step is None else step
+
+    def _try(
+        self, target: Target, now_s: float, *, pause_s: float = 0.0, again: bool = False
+    ) -> Try | None:
         state = self._state(target)
         if state.is_cooling(now_s):
             self.attempts.append((target.provider, Outcome.COOLING))
             return None
-        deadline_s = self._deadline(now_s)
+        deadline_s = self._deadline(now_s + pause_s)
         permit = state.breaker.permit(now_s, lease_s=deadline_s - now_s + _LEASE_SLACK_S)
         if permit is None:
             self.attempts.append((target.provider, Outcome.OPEN))
             return None
+        if permit.probe:
+            self.changes.append(Change(target, "probe"))
         self._calls += 1
-        self._current = Try(target, permit, deadline_s)
+        self._current = Try(target, permit, deadline_s, now_s + pause_s, again)
         return self._current
 
     def _deadline(self, now_s: float) -> float:
         left_s = self._ends_s - now_s
-        alone = len(self._route.targets) == 1 and not self._stream
+        alone = (self._single or len(self._order) == 1) and not self._stream
         own_s = left_s if alone else self._route.deadlines.first_token_s
         if own_s < left_s:
             return now_s + own_s
         return now_s + left_s / (1 + self._others(now_s))
 
     def _others(self, now_s: float) -> int:
-        """How many more targets this walk could call as things stand."""
-        usable = sum(
+        """How many more targets this walk could call after the one it is about to call."""
+        return min(self._callable_left(now_s), self._most_calls - self._calls - 1)
+
+    def _callable_left(self, now_s: float) -> int:
+        return sum(
             self._is_eligible(target) and self._is_callable(target, now_s)
-            for target in self._route.targets[self._next :]
+            for target in self._order[self._next :]
         )
-        return min(usable, self._route.attempts - self._calls - 1)
 
     def _is_callable(self, target: Target, now_s: float) -> bool:
         state = self._state(target)
@@ -214,20 +315,29 @@ class Failover:
         elif handling.onward is Onward.OTHER_CREDENTIAL:
             self._refused.append(target)
             return self._route.failover_on_credential_error
+        elif handling.onward is Onward.ONCE:
+            is_second, self._went_on_once = self._went_on_once, True
+            return not is_second
         return handling.fails_over
 
     def _cool(
         self, target: Target, outcome: Outcome, now_s: float, retry_after_s: float | None
     ) -> None:
         cooling = self._route.cooling
-        if retry_after_s is not None:
-            seconds = max(retry_after_s, _MIN_COOLING_S)
-        else:
-            seconds = QUOTA_COOLING_S if outcome is Outcome.QUOTA else cooling.on_429_s
-        self._state(target).cool(now_s, min(seconds, cooling.max_s))
+        seconds = cooling.on_429_s if retry_after_s is None else max(retry_after_s, _MIN_COOLING_S)
+        if outcome is Outcome.QUOTA:
+            # Credit does not come back with the next minute's window, of which a header speaks.
+            seconds = max(seconds, QUOTA_COOLING_S)
+        seconds = min(seconds, cooling.max_s)
+        if seconds > 0.0:
+            self._state(target).cool(now_s, seconds)
+            self.changes.append(Change(target, "cooling", outcome, seconds))
 
     def _state(self, target: Target) -> TargetState:
-        return self._targets.state(target, self._route.breaker)
+        """The state as it was found when the walk began; a reload may have dropped it since."""
+        state = self._states[target]
+        state.breaker.settings = self._route.breaker
+        return state
 
     def _error(self, now_s: float) -> TidegateError:
         """What the client is told: the last real outcome decides, unless waiting would help."""
@@ -246,9 +356,7 @@ class Failover:
     def _all_resting(self, now_s: float) -> TidegateError:
         """503 with the earliest return if every target rests now, else 502."""
         waits = [
-            self._state(target).wait_s(now_s)
-            for target in self._route.targets
-            if self._is_eligible(target)
+            self._state(target).wait_s(now_s) for target in self._order if self._is_eligible(target)
         ]
         if waits and min(waits) > 0.0:
             return AllProvidersFailed(self.header, status=503, retry_after_s=min(waits))

@@ -6,7 +6,7 @@ over targets (failover.py), time-outs and sockets (the caller names those outcom
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -48,6 +48,7 @@ class Outcome(StrEnum):
     CONTEXT = "context_too_long"
     FILTERED = "content_filter"
     CREDENTIAL = "credential"
+    FORBIDDEN = "forbidden"
     NOT_FOUND = "not_found"
     TRANSIENT = "transient"
     INTERRUPTED = "interrupted"
@@ -60,9 +61,18 @@ class Onward(StrEnum):
     """Which targets a request may go on to."""
 
     ANY = "any target"
+    ONCE = "any target, once in a request"
     LARGER_CONTEXT = "targets with a larger declared context"
     OTHER_CREDENTIAL = "targets with another credential, if the route allows it"
     NONE = "none"
+
+
+class Trips(StrEnum):
+    """Whether one such outcome is enough to leave the target alone."""
+
+    NO = "no"
+    NAMED = "if the target names its model"
+    ALWAYS = "at once"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,13 +80,16 @@ class Handling:
     """One row of the taxonomy.
 
     `error` is what the client gets if this was the last word; None where the client is served,
-    or gone. `cools` lets the target rest.
+    or gone. `cools` lets the target rest, `trips` opens its breaker without counting. `alert`
+    names the log line for the operator, who alone can mend it; "" for none.
     """
 
     onward: Onward
     verdict: Verdict
     error: type[UpstreamError] | None
     cools: bool = False
+    trips: Trips = Trips.NO
+    alert: str = ""
 
     @property
     def fails_over(self) -> bool:
@@ -94,7 +107,7 @@ TAXONOMY: Mapping[Outcome, Handling] = MappingProxyType(
     {
         Outcome.OK: Handling(Onward.NONE, Verdict.SUCCESS, None),
         Outcome.RATE_LIMITED: _BUSY,
-        Outcome.QUOTA: _BUSY,
+        Outcome.QUOTA: replace(_BUSY, alert="provider_quota_exhausted"),
         Outcome.TIMEOUT: _DOWN,
         Outcome.UNREACHABLE: _DOWN,
         Outcome.SERVER_ERROR: _DOWN,
@@ -102,10 +115,25 @@ TAXONOMY: Mapping[Outcome, Handling] = MappingProxyType(
         Outcome.REJECTED: Handling(Onward.NONE, Verdict.NEUTRAL, UpstreamRejectedRequest),
         Outcome.CONTEXT: Handling(Onward.LARGER_CONTEXT, Verdict.NEUTRAL, ContextLengthExceeded),
         Outcome.FILTERED: Handling(Onward.NONE, Verdict.NEUTRAL, ContentFiltered),
-        Outcome.CREDENTIAL: Handling(Onward.OTHER_CREDENTIAL, Verdict.NEUTRAL, UpstreamCredential),
-        # Neutral: with a passed-through model name every caller can provoke it.
-        Outcome.NOT_FOUND: _ELSEWHERE,
-        Outcome.TRANSIENT: _ELSEWHERE,
+        # Callers' keys go to no provider: none of them can provoke it.
+        Outcome.CREDENTIAL: Handling(
+            Onward.OTHER_CREDENTIAL,
+            Verdict.NEUTRAL,
+            UpstreamCredential,
+            trips=Trips.ALWAYS,
+            alert="provider_credential_refused",
+        ),
+        # These two may be about the model. Every caller can provoke them where the name is passed
+        # through, and would take the target away from all others.
+        Outcome.FORBIDDEN: Handling(
+            Onward.OTHER_CREDENTIAL,
+            Verdict.NEUTRAL,
+            UpstreamCredential,
+            trips=Trips.NAMED,
+            alert="provider_credential_refused",
+        ),
+        Outcome.NOT_FOUND: replace(_ELSEWHERE, trips=Trips.NAMED, alert="provider_model_not_found"),
+        Outcome.TRANSIENT: replace(_ELSEWHERE, onward=Onward.ONCE),
         # Cut before anything left. After that nobody asks for a next target, and the client gets
         # the event of UpstreamInterrupted instead of an error of this table.
         Outcome.INTERRUPTED: _DOWN,
@@ -119,7 +147,7 @@ _BY_STATUS: Mapping[int, Outcome] = MappingProxyType(
     {
         401: Outcome.CREDENTIAL,
         402: Outcome.QUOTA,
-        403: Outcome.CREDENTIAL,
+        403: Outcome.FORBIDDEN,
         404: Outcome.NOT_FOUND,
         407: Outcome.UNREACHABLE,
         408: Outcome.TRANSIENT,
@@ -175,7 +203,9 @@ def _by_status(status: int, words: Words, codes: frozenset[str]) -> Outcome:
         return Outcome.RATE_LIMITED
     if codes & MODEL_CODES:
         return Outcome.NOT_FOUND
-    return _refusal(words) or plain
+    refusal = _refusal(words)
+    # A 401 is about the key, whatever their words say of permissions.
+    return plain if refusal is Outcome.FORBIDDEN and status == 401 else refusal or plain
 
 
 def _by_words(words: Words, codes: frozenset[str]) -> Outcome:
@@ -197,7 +227,9 @@ def _refusal(words: Words) -> Outcome | None:
         return Outcome.CONTEXT
     if words.says_filter:
         return Outcome.FILTERED
-    return Outcome.CREDENTIAL if words.says_credential else None
+    if words.says_credential:
+        return Outcome.CREDENTIAL
+    return Outcome.FORBIDDEN if words.says_forbidden else None
 
 
-__all__ = ["TAXONOMY", "Handling", "Onward", "Outcome", "classify", "retry_after_s"]
+__all__ = ["TAXONOMY", "Handling", "Onward", "Outcome", "Trips", "classify", "retry_after_s"]

@@ -1,12 +1,13 @@
 """Which targets serve this request, in which order?
 
 Lives here: routes, their targets and deadlines, and the table that picks a route by model and
-principal. Does not live here: whether a target is healthy (breaker.py, targets.py), what
-happens after a failure (failover.py), addresses and keys (providers).
+principal. Does not live here: the order for one request (order.py), whether a target is healthy
+(breaker.py, targets.py), what happens after a failure (failover.py), addresses and keys
+(providers).
 """
 
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import translate
 from typing import Literal
@@ -50,15 +51,17 @@ class Target:
     `credential` is the index into the provider's credentials and `credential_id` a name for the
     secret that changes when the secret does (such as eight hex digits of its hash; "" if
     unknown). `upstream_model` None keeps the name the client sent. `context_tokens` None means
-    that the window is not declared.
+    that the window is not declared. `weight` is its share for the strategy `weighted`.
+    `parameters` are set in the body of every request to it: JSON scalars by field name.
     """
 
     provider: str
     credential: int = 0
     upstream_model: str | None = None
     context_tokens: int | None = None
-    weight: int = 1
+    weight: float = 1
     credential_id: str = ""
+    parameters: Mapping[str, object] = field(default_factory=dict, hash=False)
 
     def shares_credential(self, other: "Target") -> bool:
         """Whether both would present the same secret."""
@@ -72,7 +75,7 @@ class Route:
     """What the operator said about one group of models.
 
     `model`, `tenants` and `roles` are globs (`*`, `?`, `[...]`, case matters). `targets` are in
-    order of preference. `attempts` bounds the calls made for one request, and
+    the order of the file. `attempts` bounds the calls made for one request, and
     `default_output_tokens` is reserved for the answer to one that names no maximum. `redaction`
     holds overrides that this package does not read.
     """

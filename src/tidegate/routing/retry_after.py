@@ -11,6 +11,8 @@ from datetime import UTC, datetime
 
 MIN_S = 0.5
 MAX_S = 600.0
+_SCARCE = 0.02
+_UNNAMED_S = 5.0
 
 _NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
 _DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|µs|ns|s|m|h|d))+")
@@ -53,10 +55,32 @@ def retry_after_s(
     return None if wait is None else min(max(wait, MIN_S), max_s)
 
 
-def _milliseconds(value: str | None) -> float | None:
+def scarce_for_s(headers: Mapping[str, str], now_s: float) -> float:
+    """For how long, in seconds, the answer's headers promise (almost) no further room; 0.0 = room.
+
+    Read from `x-ratelimit-remaining-requests` and `-tokens` with their `limit` and `reset` twins,
+    on good answers too. Scarce is nothing left, or at most 2 % of a limit that is named. The
+    longest wait counts, between 0.5 s and `MAX_S`; 5 s where the reset is not named.
+    """
+    waits = [0.0]
+    for kind in ("requests", "tokens"):
+        left = _plain_number(headers.get(f"x-ratelimit-remaining-{kind}"))
+        limit = _plain_number(headers.get(f"x-ratelimit-limit-{kind}"))
+        if left is not None and left <= _SCARCE * (limit or 0.0):
+            wait = _seconds(headers.get(f"x-ratelimit-reset-{kind}"), now_s)
+            waits.append(_UNNAMED_S if wait is None else min(max(wait, MIN_S), MAX_S))
+    return max(waits)
+
+
+def _plain_number(value: str | None) -> float | None:
     if value is None or _NUMBER.fullmatch(value.strip()) is None:
         return None
-    return float(value) / 1000.0 or None
+    return float(value)
+
+
+def _milliseconds(value: str | None) -> float | None:
+    milliseconds = _plain_number(value)
+    return milliseconds / 1000.0 if milliseconds else None
 
 
 def _seconds(value: str | None, now_s: float) -> float | None:
@@ -131,4 +155,4 @@ def _resets(headers: Mapping[str, str], now_s: float) -> Iterator[tuple[float | 
                 yield _seconds(match[1], now_s), None
 
 
-__all__ = ["retry_after_s"]
+__all__ = ["retry_after_s", "scarce_for_s"]

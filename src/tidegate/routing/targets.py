@@ -1,17 +1,25 @@
 """How is each target doing?
 
-Lives here: the state that all requests share about a target: its breaker, until when it cools
-and what became of the attempts at it. It is keyed by provider, model and credential, so it
-survives a reload. Does not live here: the decision what to do about it (failover.py).
+Lives here: the state that all requests share about a target: its breaker, until when it cools,
+how fast it answers, what room it says it has, what became of the attempts at it. It is keyed by
+provider, model and credential, so it survives a reload. Does not live here: the decision what to
+do about it (failover.py).
 """
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from math import exp
 
 from tidegate.routing.breaker import Breaker, BreakerSettings, State
 from tidegate.routing.history import History
 from tidegate.routing.outcome import Outcome
 from tidegate.routing.plan import Target
+from tidegate.routing.retries import RetryBudget
+
+_NEWEST = 0.3
+_FADES_S = 10.0
+_STALE_S = 30.0
+_EXPLORES_S = 10.0
 
 TargetKey = tuple[str, str | None, str]
 
@@ -19,12 +27,73 @@ TargetKey = tuple[str, str | None, str]
 class TargetState:
     """The memory about one target."""
 
-    __slots__ = ("breaker", "cooling_until_s", "history")
+    __slots__ = (
+        "_explored_until_s",
+        "_measured_at_s",
+        "_retries",
+        "_scarce_until_s",
+        "breaker",
+        "cooling_until_s",
+        "first_token_s",
+        "history",
+    )
 
     def __init__(self, settings: BreakerSettings) -> None:
         self.breaker = Breaker(settings)
-        self.cooling_until_s = float("-inf")
         self.history = History()
+        self.cooling_until_s = float("-inf")
+        self.first_token_s: float | None = None
+        self._measured_at_s = float("-inf")
+        self._explored_until_s = float("-inf")
+        self._scarce_until_s = float("-inf")
+        self._retries = RetryBudget()
+
+    def earn_retry(self) -> None:
+        """An attempt was good: it pays for a part of a retry."""
+        self._retries.earn()
+
+    def may_retry(self, now_s: float) -> bool:
+        """Whether a request that failed here may ask here once more."""
+        return self._retries.has(now_s)
+
+    def retry(self, now_s: float) -> None:
+        """Take one such retry out of the budget."""
+        self._retries.spend(now_s)
+
+    def saw_first_token(self, seconds: float, now_s: float) -> None:
+        """Take a measurement into the moving average `first_token_s`.
+
+        The newest counts three tenths, and more the longer the one before it is ago.
+        """
+        if self.first_token_s is None:
+            self.first_token_s = seconds
+        else:
+            age_s = max(0.0, now_s - self._measured_at_s)
+            newest = max(_NEWEST, 1.0 - exp(-age_s / _FADES_S))
+            self.first_token_s += newest * (seconds - self.first_token_s)
+        self._measured_at_s = now_s
+
+    def latency_s(self, now_s: float) -> float | None:
+        """`first_token_s`, unless it is too old to say anything about now."""
+        return self.first_token_s if now_s - self._measured_at_s < _STALE_S else None
+
+    def explore(self, now_s: float) -> bool:
+        """Whether this caller shall measure the target, of which nothing recent is known.
+
+        One caller at a time is sent, so that a target which has become slow is met by few.
+        """
+        if self.latency_s(now_s) is not None or now_s < self._explored_until_s:
+            return False
+        self._explored_until_s = now_s + _EXPLORES_S
+        return True
+
+    def note_room(self, now_s: float, scarce_s: float) -> None:
+        """It said that for `scarce_s` there is (almost) no room left; 0.0: there is."""
+        self._scarce_until_s = now_s + scarce_s
+
+    def is_scarce(self, now_s: float) -> bool:
+        """Whether the target said that it has (almost) no room left."""
+        return now_s < self._scarce_until_s
 
     def cool(self, now_s: float, seconds: float) -> None:
         """Rest for `seconds` from now; a longer rest already begun is kept."""
@@ -73,24 +142,28 @@ class Targets:
 
     def __init__(self) -> None:
         self._states: dict[TargetKey, TargetState] = {}
+        self._known: frozenset[TargetKey] | None = None
 
     def state(self, target: Target, settings: BreakerSettings) -> TargetState:
         """The state of `target`, made on first use.
 
         Routes that share a target share what happened to it and judge it by their own
-        `settings`; so do the routes before and after a reload.
+        `settings`; so do the routes before and after a reload. A target that a reload has
+        removed has a state for its asker only: a request that still runs must not bring it back.
         """
         key = key_of(target)
         state = self._states.get(key)
         if state is None:
-            state = self._states[key] = TargetState(settings)
+            state = TargetState(settings)
+            if self._known is None or key in self._known:
+                self._states[key] = state
         state.breaker.settings = settings
         return state
 
     def retain(self, targets: Iterable[Target]) -> None:
-        """Forget all targets but these; called after a reload."""
-        kept = {key_of(target) for target in targets}
-        self._states = {key: state for key, state in self._states.items() if key in kept}
+        """Forget all targets but these, for good; called after a reload."""
+        self._known = frozenset(key_of(target) for target in targets)
+        self._states = {key: state for key, state in self._states.items() if key in self._known}
 
     def snapshot(self, now_s: float) -> tuple[TargetSnapshot, ...]:
         """Every target seen so far, in order of first use."""
@@ -109,6 +182,9 @@ def _snapshot(key: TargetKey, state: TargetState, now_s: float) -> TargetSnapsho
         state=state.breaker.state(now_s),
         cooling_s=max(0.0, state.cooling_until_s - now_s),
         wait_s=state.wait_s(now_s),
+        opened_by=state.breaker.opened_by,
+        share=state.breaker.share(now_s),
+        first_token_s=state.first_token_s,
         successes=state.history.successes,
         failures=state.history.failures,
         recent=state.history.recent,

@@ -68,11 +68,10 @@ CREDENTIAL_CODES = frozenset(
         "incorrect_api_key_error",
         "invalid_api_key",
         "invalid_authentication_error",
-        "permission_denied",
-        "permission_error",
         "unauthenticated",
     }
 )
+PERMISSION_CODES = frozenset({"permission_denied", "permission_error"})
 CALLER_CODES = frozenset(
     {
         "badrequesterror",
@@ -165,6 +164,11 @@ class Words:
     def says_credential(self) -> bool:
         """Our key is refused."""
         return bool(self.codes & CREDENTIAL_CODES) or _CREDENTIAL.match(self.text) is not None
+
+    @property
+    def says_forbidden(self) -> bool:
+        """Our key is good, but not for this."""
+        return bool(self.codes & PERMISSION_CODES)
 
     @property
     def says_oversize(self) -> bool:

@@ -88,7 +88,7 @@ def expected_next(
 ) -> Target | None:
     """The table read by hand."""
     match TAXONOMY[outcome].onward:
-        case Onward.ANY:
+        case Onward.ANY | Onward.ONCE:
             return rest[0] if rest else None
         case Onward.NONE:
             return None
@@ -114,7 +114,7 @@ def test_every_cell_of_outcome_position_and_option_has_one_decision(
         failover = walk(of)
         step = failover.start(0.0)
         for _ in range(position):
-            step = failover.on(Outcome.TRANSIENT, 0.0)
+            step = failover.on(Outcome.RATE_LIMITED, 0.0)
         failed = tried(step).target
         assert failed == order[position]
         step = failover.on(outcome, 0.0)

@@ -15,7 +15,7 @@ BY_STATUS = {
     400: Outcome.REJECTED,
     401: Outcome.CREDENTIAL,
     402: Outcome.QUOTA,
-    403: Outcome.CREDENTIAL,
+    403: Outcome.FORBIDDEN,
     404: Outcome.NOT_FOUND,
     405: Outcome.REJECTED,
     407: Outcome.UNREACHABLE,

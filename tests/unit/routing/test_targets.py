@@ -57,7 +57,7 @@ def test_the_snapshot_tells_state_rest_and_wait() -> None:
     targets.state(Target("busy"), SETTINGS).cool(0.0, 30.0)
     assert targets.snapshot(1.0) == (
         TargetSnapshot("ok", None, "#0", State.CLOSED, 0.0, 0.0),
-        TargetSnapshot("sick", "m", "12ab", State.OPEN, 0.0, 4.0),
+        TargetSnapshot("sick", "m", "12ab", State.OPEN, 0.0, 4.0, "consecutive", share=0.0),
         TargetSnapshot("busy", None, "#0", State.CLOSED, 29.0, 29.0),
     )
     assert targets.snapshot(5.0)[1].state is State.HALF_OPEN

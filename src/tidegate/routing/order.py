@@ -1,0 +1,131 @@
+"""In which order does this request ask the targets of its route?
+
+Lives here: the strategies (priority, weighted, least_latency) and what moves a target back: a
+prompt longer than its window, a recovery that is still fresh, a limit that is nearly used up. Does
+not live here: whether a target may be called at all (breaker.py, failover.py): no target is ever
+dropped here. Random numbers come in as values.
+"""
+
+from collections.abc import Callable
+from math import log
+
+from tidegate.routing.plan import Route, Target
+from tidegate.routing.targets import Targets, TargetState
+
+Draw = Callable[[], float]
+"""Gives the next of a row of independent random numbers, evenly spread over [0, 1)."""
+
+EXPLORES = 0.05
+"""The part of the picks by latency that goes to any other target, to see how it does."""
+
+
+def ordered(
+    route: Route,
+    targets: Targets,
+    draw: Draw,
+    now_s: float,
+    *,
+    prompt_tokens: int | None = None,
+) -> tuple[Target, ...]:
+    """All targets of `route`, the one to ask first first.
+
+    `now_s` is a monotonic reading, `prompt_tokens` an estimate. What moves a target back, the
+    strongest first: its declared window is shorter than the prompt; it has just recovered and this
+    pick is not of its share; it said that it has almost no room, which counts among its equals
+    only. Cost: O(n log n) for n targets.
+    """
+    if len(route.targets) < 2:
+        return route.targets
+    states = {target: targets.state(target, route.breaker) for target in route.targets}
+    picked = _PICKS[route.strategy](route.targets, states, draw, now_s)
+
+    def place(target: Target) -> tuple[bool, bool]:
+        return (
+            _is_too_small(target, prompt_tokens),
+            _waits_for_its_share(states[target], draw, now_s),
+        )
+
+    return tuple(sorted(picked, key=place))
+
+
+_States = dict[Target, TargetState]
+_Pick = Callable[[tuple[Target, ...], _States, Draw, float], list[Target]]
+
+
+def _by_priority(
+    targets: tuple[Target, ...], states: _States, _draw: Draw, now_s: float
+) -> list[Target]:
+    """As in the file. The operator's word outweighs a hint: equals are the keys of one account."""
+    rank = 0
+    ranked: list[tuple[int, bool, Target]] = []
+    for before, target in zip((None, *targets), targets, strict=False):
+        rank += before is None or _candidate(before) != _candidate(target)
+        ranked.append((rank, states[target].is_scarce(now_s), target))
+    return [target for *_, target in sorted(ranked, key=lambda entry: entry[:2])]
+
+
+def _by_weight(
+    targets: tuple[Target, ...], states: _States, draw: Draw, now_s: float
+) -> list[Target]:
+    """Drawn without putting back, each in proportion to its weight among those that are left.
+
+    The order of exponential waiting times with the weights as rates is just that.
+    """
+    waits = {target: -log(1.0 - draw()) / target.weight for target in targets}
+    return sorted(targets, key=lambda target: (states[target].is_scarce(now_s), waits[target]))
+
+
+def _by_latency(
+    targets: tuple[Target, ...], states: _States, draw: Draw, now_s: float
+) -> list[Target]:
+    """The fastest to its first token first; one that nobody has measured lately before it."""
+    first = _explored(targets, states, draw, now_s)
+
+    def place(target: Target) -> tuple[bool, bool, float]:
+        latency_s = states[target].latency_s(now_s)
+        slowness = float("inf") if latency_s is None else latency_s
+        return (target is not first, states[target].is_scarce(now_s), slowness)
+
+    return sorted(targets, key=place)
+
+
+def _explored(
+    targets: tuple[Target, ...], states: _States, draw: Draw, now_s: float
+) -> Target | None:
+    """The target to put first although it may not be the fastest."""
+    for target in targets:
+        state = states[target]
+        if state.wait_s(now_s) == 0.0 and state.explore(now_s):
+            return target
+    if draw() < EXPLORES:
+        return targets[int(draw() * len(targets))]
+    return None
+
+
+def _is_too_small(target: Target, prompt_tokens: int | None) -> bool:
+    if prompt_tokens is None or target.context_tokens is None:
+        return False
+    return target.context_tokens < prompt_tokens
+
+
+def _waits_for_its_share(state: TargetState, draw: Draw, now_s: float) -> bool:
+    """Whether a target in its ramp leaves this pick to others.
+
+    One that is open keeps its place: it is passed over anyway, and once its pause ends somebody
+    has to bring it the probe.
+    """
+    share = state.breaker.share(now_s)
+    return 0.0 < share < 1.0 and draw() >= share
+
+
+def _candidate(target: Target) -> tuple[str, str | None]:
+    return target.provider, target.upstream_model
+
+
+_PICKS: dict[str, _Pick] = {
+    "priority": _by_priority,
+    "weighted": _by_weight,
+    "least_latency": _by_latency,
+}
+
+__all__ = ["EXPLORES", "Draw", "ordered"]
