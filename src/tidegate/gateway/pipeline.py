@@ -86,9 +86,15 @@ class Spent:
         return self.usage is None or self.meter.tokens > 0
 
     @property
+    def undivided(self) -> int:
+        """Tokens that the upstream reported as one figure for prompt and answer."""
+        return self.usage.undivided if self.usage else 0
+
+    @property
     def output_tokens(self) -> int:
-        """Tokens of the answer so far."""
-        return (self.usage.completion if self.usage else 0) + self.meter.tokens
+        """Tokens of the answer so far, with all that is undivided."""
+        reported = self.usage.completion + self.usage.undivided if self.usage else 0
+        return reported + self.meter.tokens
 
     def saw(self, text: str, usage: Usage | None) -> None:
         """One event, or a whole answer: its text, and what the upstream has counted so far."""
@@ -96,7 +102,7 @@ class Spent:
             self.meter.add(text)
         if usage is not None:
             self.usage = usage if self.usage is None else _latest(self.usage, usage)
-            if usage.completion:
+            if usage.completion or usage.undivided:
                 # Its number holds the text so far. A report that comes early, with nothing or
                 # one token in it, must not make free what follows for who leaves in between.
                 self.meter = TextMeter()
@@ -107,6 +113,8 @@ def _latest(before: Usage, after: Usage) -> Usage:
     prompt = before.prompt if after.prompt is None else after.prompt
     completion = max(before.completion, after.completion)
     total = max(before.total, after.total)
+    if prompt is not None:
+        completion = max(completion, total - prompt)
     return Usage(prompt, completion, total, max(before.cached, after.cached))
 
 

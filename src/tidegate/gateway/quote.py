@@ -83,10 +83,17 @@ class Quote:
         return charges
 
     def bill(self, target: Target, spent: Spent) -> Bill:
-        """What the answer of `target` used so far; a prompt it did not count is as estimated."""
+        """What the answer of `target` used so far; a prompt it did not count is as estimated.
+
+        Of one figure for both the prompt takes its estimate, as far as that goes, and the answer
+        the rest.
+        """
         prompt = spent.prompt
         used = self.need.input_tokens if prompt is None else prompt
         output = spent.output_tokens
+        if (both := spent.undivided) > 0:
+            used = min(used, both)
+            output -= used
         price = self.prices.get(target)
         money = price.cost(used, output, spent.cached) if price is not None else 0
         counted = prompt is None or spent.counted

@@ -66,13 +66,19 @@ class ProviderRequest:
 class Usage:
     """Tokens as the provider reports them; each 0 or more. `prompt` None: it did not say.
 
-    `cached` of the prompt had been read before and may cost less.
+    What `total` has beyond the parts that are known is prompt and answer, nobody knows how much
+    of each. `cached` of the prompt had been read before and may cost less.
     """
 
     prompt: int | None
     completion: int
     total: int
     cached: int = 0
+
+    @property
+    def undivided(self) -> int:
+        """Tokens of which the provider did not say whether they are prompt or answer."""
+        return 0 if self.prompt is not None else self.total - self.completion
 
 
 @dataclass(slots=True)

@@ -316,9 +316,9 @@ def _usage(value: object) -> Usage | None:
     """None when nothing usable was reported; all zero counts as nothing.
 
     What a total has beyond its parts is output: some providers leave thoughts out of
-    `completion_tokens`, and bill them. A prompt that neither its own figure nor a total covers
-    is None: no prompt is free. Fractions are rounded up; what is negative or beyond
-    all reason is no figure.
+    `completion_tokens`, and bill them. A prompt without a figure of its own is None, unless the
+    total shows it: no prompt is free. A total alone stays undivided. Fractions are rounded up;
+    what is negative or beyond all reason is no figure.
     """
     if not isinstance(value, dict):
         return None
@@ -330,9 +330,9 @@ def _usage(value: object) -> Usage | None:
     total = max(stated, prompt + completion)
     if not total:
         return None
-    covered = prompt or stated > completion
-    cached = min(_cached(value), prompt)
-    return Usage(prompt if covered else None, total - prompt, total, cached)
+    if not prompt:
+        return Usage(None, completion, total)
+    return Usage(prompt, total - prompt, total, min(_cached(value), prompt))
 
 
 def _cached(usage: Mapping[str, object]) -> int:

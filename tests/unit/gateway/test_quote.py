@@ -93,6 +93,31 @@ def test_a_bill_is_by_the_providers_figures_and_else_by_the_estimate_and_a_count
 
 
 @pytest.mark.parametrize(
+    ("reports", "text", "split", "prompt"),
+    [
+        ([Usage(None, 0, 130)], "", (100, 30), None),
+        ([Usage(None, 0, 60)], "", (60, 0), None),
+        ([Usage(None, 0, 100), Usage(None, 0, 130)], "", (100, 30), None),
+        ([Usage(None, 0, 130), Usage(90, 40, 130)], "", (90, 40), 90),
+        ([Usage(90, 0, 90), Usage(None, 0, 130)], "", (90, 40), 90),
+        ([Usage(None, 25, 25), Usage(None, 0, 130)], "", (100, 30), None),
+        ([Usage(None, 0, 130)], "word " * 40, (100, 30), None),
+    ],
+)
+def test_one_figure_for_prompt_and_answer_is_the_estimate_of_the_prompt_and_the_rest(
+    reports: list[Usage], text: str, split: tuple[int, int], prompt: int | None
+) -> None:
+    found = Spent()
+    found.saw(text, None)
+    for usage in reports:
+        found.saw("", usage)
+    bill = quote().bill(DEAR_TARGET, found)
+    money = DEAR.cost(*split, 0)
+    assert bill.need == Need(*split, money_micros=money)
+    assert (bill.counted, bill.prompt) == (prompt is None, prompt)
+
+
+@pytest.mark.parametrize(
     ("cap", "factor", "asked"),
     [(1000, 2.0, 250), (249, 2.0, 150), (149, 2.0, 150), (1000, 0.5, 100), (99, 0.5, 100)],
 )
