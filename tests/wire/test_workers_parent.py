@@ -223,7 +223,7 @@ def test_one_that_hangs_is_seen_waited_for_no_longer_and_replaced(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
-        async with parent("hangs", "good", times=IMPATIENT) as running:
+        async with parent("hangs", "good", times=replace(IMPATIENT, dead_after=80)) as running:
             await running.ready()
             report = await running.until_report(lambda r: r["workers"]["silent"] == [1])
             assert report["ready"] is True

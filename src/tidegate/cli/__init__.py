@@ -28,11 +28,11 @@ COMMANDS = {
     "limits": ("tidegate.cli.limits:limits", "What limits have used, reserved and free."),
     "keys": ("tidegate.cli.keys:keys", "Make a key for a caller, shown once."),
     "estimate": ("tidegate.cli.estimate:estimate", "Token estimate, and how far off it is."),
+    "providers": ("tidegate.cli.providers:providers", "How each target of a gateway is doing."),
     "mcp": ("tidegate.cli.mcp:mcp", "Strict MCP tools on stdin and stdout."),
 }
 _LATER = frozenset(
     [
-        "providers",
         "clients",
         "init",
         "tail",
@@ -77,8 +77,7 @@ class _Commands(click.Group):
 def command_line() -> None:
     """One policy layer in front of language models and MCP tools.
 
-    Exit codes: 0 done, 1 failed at run time, 2 usage, 3 configuration invalid, 4 a check found a
-    difference, 130 interrupted.
+    Exits: 0 done, 1 failed, 2 usage, 3 bad file, 4 difference, 130 stopped.
     """
 
 

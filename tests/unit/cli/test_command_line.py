@@ -18,9 +18,10 @@ COMMANDS = (
     "limits",
     "keys",
     "estimate",
+    "providers",
     "mcp",
 )
-LATER = ("providers", "clients", "init", "tail", "doctor")
+LATER = ("clients", "init", "tail", "doctor")
 
 
 def test_help_lists_the_commands_fits_a_screen_and_ends_with_an_example(
