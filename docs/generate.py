@@ -17,6 +17,7 @@ from pydantic_core import PydanticUndefined
 from tidegate import errors
 from tidegate.cli import COMMANDS
 from tidegate.config import Config
+from tidegate.demo.faults import GROUPS, OPTIONS
 from tidegate.jsonrpc import _BY_STATUS, Code
 
 FOLDER = Path(__file__).parent / "reference"
@@ -134,7 +135,35 @@ def command_page() -> str:
     )
 
 
+def fault_page() -> str:
+    """Everything that the providers of the demo can do wrong."""
+    parts = [
+        f"{NOTE}\n# Failing providers on command\n\n"
+        "`tidegate demo providers` is two OpenAI style providers, without an account and without a"
+        " network, that fail in about\nseventy ways. It tells you what your gateway (this one or"
+        " another) does when a provider fails. Every answer, good or bad, names\nmade-up hosts, an"
+        " account and a key in its head, and every error in its body: none of them may reach a"
+        " client.\n\n"
+        "```bash\ntidegate demo providers --port 9201\n```\n\n"
+        "Point your gateway at `http://127.0.0.1:9201/primary/v1` and"
+        " `http://127.0.0.1:9201/backup/v1`, or at the port that each\nof them has of its own (9202"
+        " and 9203, or free ones; the output says which), `http://127.0.0.1:9202/v1`. Any key and\nany"
+        " model will do. Then switch them while they run:\n\n"
+        "```bash\n"
+        "curl -X POST 'localhost:9201/_set?provider=primary&behaviour=503&times=2'\n"
+        "curl -X POST 'localhost:9201/_set?provider=primary&behaviour=500,reset,ok,429'\n"
+        "curl localhost:9201/_state     # behaviour, calls, clients that left before the end\n"
+        "```\n\n| beside `provider` and `behaviour` | means |\n|---|---|\n"
+    ]
+    parts += [f"| `{name}` | {about} |\n" for name, about in OPTIONS.items()]
+    for group, behaviors in GROUPS.items():
+        parts.append(f"\n## {group}\n\n| behaviour | does |\n|---|---|\n")
+        parts += [f"| `{one.name}` | {one.about} |\n" for one in behaviors]
+    return "".join(parts)
+
+
 PAGES = {
+    "faults.md": fault_page,
     "errors.md": error_page,
     "configuration.md": configuration_page,
     "commands.md": command_page,

@@ -11,7 +11,7 @@ import pytest
 from tests.seed.harness import Running, running
 from tests.seed.lines import CURL_LINES, parse
 from tidegate.config.demo_world import TENANT_TOKEN as TOKEN
-from tidegate.demo.providers import LEAKS, Behavior, Providers
+from tidegate.demo.providers import LEAKS, Providers
 from tidegate.testing.asgi import WAIT_S, ASGIClient
 from tidegate.testing.sockets import Answer
 
@@ -69,8 +69,13 @@ def gateway(upstream: Upstream, tmp_path_factory: pytest.TempPathFactory) -> Ite
 
 @pytest.fixture(autouse=True)
 def _fresh(upstream: Upstream) -> None:
-    upstream.providers.behavior.update(primary=Behavior.OK, backup=Behavior.OK)
+    behave(upstream)
     upstream.usage = 0
+
+
+def behave(upstream: Upstream, primary: str = "ok", backup: str = "ok") -> None:
+    upstream.providers.set("primary", primary)
+    upstream.providers.set("backup", backup)
 
 
 def ask(gateway: Running, *, max_tokens: int = 100, content: str = "hello") -> Answer:
@@ -105,14 +110,14 @@ def test_the_switch_line_is_what_the_providers_understand(upstream: Upstream) ->
     request = parse(CURL_LINES["provider switch"])
     answer = asyncio.run(ASGIClient(upstream.providers).request(request.method, request.target))
     assert answer.status == 200
-    assert upstream.providers.behavior["primary"] is Behavior.TOO_MANY
+    assert upstream.providers.state()["primary"]["behaviour"] == "429"
 
 
 def test_the_table_holds_in_its_order_without_a_restart(
     gateway: Running, upstream: Upstream
 ) -> None:
     for primary, backup, status, provider, attempts, code in TABLE:
-        upstream.providers.behavior.update(primary=Behavior(primary), backup=Behavior(backup))
+        behave(upstream, primary, backup)
         answer = ask(gateway)
         seen = (
             answer.status,
@@ -125,7 +130,7 @@ def test_the_table_holds_in_its_order_without_a_restart(
 
 
 def test_a_rejected_request_is_not_tried_elsewhere(gateway: Running, upstream: Upstream) -> None:
-    upstream.providers.behavior["primary"] = Behavior.REJECT
+    behave(upstream, "400")
     calls = upstream.providers.calls["backup"]
     assert ask(gateway).status == 400
     assert upstream.providers.calls["backup"] == calls
@@ -137,9 +142,9 @@ def test_a_tenant_pays_what_was_used_and_not_what_was_asked_for(gateway: Running
 
 
 def test_our_outage_does_not_consume_the_budget(gateway: Running, upstream: Upstream) -> None:
-    upstream.providers.behavior.update(primary=Behavior.REJECT)
+    behave(upstream, "400")
     assert {ask(gateway, max_tokens=40_000).status for _ in range(4)} == {400}
-    upstream.providers.behavior.update(primary=Behavior.OK)
+    behave(upstream)
     assert ask(gateway, max_tokens=40_000).status == 200
 
 
@@ -156,7 +161,7 @@ def test_over_the_limit_is_429_with_an_honest_wait_until_the_first_call_ends(
     gateway: Running, upstream: Upstream
 ) -> None:
     async def body() -> None:
-        upstream.providers.behavior["primary"] = Behavior.HANG
+        behave(upstream, "hang")
         calls = upstream.providers.calls["primary"]
         async with await gateway.client() as client:
             headers = [("content-type", "application/json"), ("authorization", f"Bearer {TOKEN}")]

@@ -9,7 +9,7 @@ import os
 import shutil
 import signal
 import sys
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,9 +26,46 @@ _PARTS = ("scenes", "mcp-backend", "leaky-provider", "providers")
 # Slow enough for the eye to see the text arrive.
 _SHOWN_STREAM_S = 1.2
 _MAIN_PORT, _ADMIN_PORT = 8080, 8081
+_TYPED = "tidegate.demo.typed"
 
 
-@click.command(epilog="Example: tidegate demo leaky-provider --port 9101")
+class _Demo(click.Command):
+    """Its help is that of the part it is asked about."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Remembers what was typed: help is shown before any of it is read."""
+        ctx.meta[_TYPED] = tuple(args)
+        return super().parse_args(ctx, args)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """The behaviors of the providers when they are asked about, then the example."""
+        if "providers" in ctx.meta.get(_TYPED, ()):
+            _write_behaviors(formatter)
+        super().format_epilog(ctx, formatter)
+
+
+def _write_behaviors(formatter: click.HelpFormatter) -> None:
+    from tidegate.demo.faults import GROUPS, OPTIONS  # noqa: PLC0415 - only when used
+
+    formatter.write_paragraph()
+    formatter.write_text(
+        "Providers: point your own gateway at http://127.0.0.1:PORT/primary/v1 and .../backup/v1,"
+        " or at the port that each of them has of its own. Change them while they run:"
+    )
+    with formatter.indentation():
+        formatter.write_paragraph()
+        formatter.write_text(
+            "curl -X POST 'localhost:9201/_set?provider=primary&behaviour=429&times=2'"
+        )
+        formatter.write_text("curl localhost:9201/_state")
+    with formatter.section("Beside provider and behaviour"):
+        formatter.write_dl(list(OPTIONS.items()))
+    for group, behaviors in GROUPS.items():
+        with formatter.section(group):
+            formatter.write_dl([(one.name, one.about) for one in behaviors])
+
+
+@click.command(cls=_Demo, epilog="Example: tidegate demo leaky-provider --port 9101")
 @click.argument("part", type=click.Choice(_PARTS), default="scenes")
 @click.option(
     "--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one."
@@ -38,7 +75,8 @@ def demo(part: str, port: int | None, *, leave: bool) -> int:
     """Three scenes through a real gateway, then it stays up until Ctrl-C.
 
     A stream whose secrets are cut across events, masked; a viewer's admin call, denied; a failing
-    primary, answered by the backup. Or one demo upstream alone, for the profiles in examples/.
+    primary, answered by the backup. Or one demo upstream alone, for the profiles in examples/:
+    `tidegate demo providers --help` lists everything that its two providers can do wrong.
     """
     if part != "scenes":
         return asyncio.run(_alone(part, port))
@@ -128,7 +166,9 @@ def _free_near(usual: int) -> int:
 
 
 async def _alone(name: str, port: int | None) -> int:
+    from tidegate.demo.doors import Doors, own_ports  # noqa: PLC0415 - only when used
     from tidegate.demo.listener import HOST, bind, listening  # noqa: PLC0415 - only when used
+    from tidegate.demo.providers import Providers  # noqa: PLC0415 - only when used
     from tidegate.demo.world import PARTS, part  # noqa: PLC0415 - only when used
 
     usual, path = PARTS[name]
@@ -142,7 +182,14 @@ async def _alone(name: str, port: int | None) -> int:
     for number in (signal.SIGINT, signal.SIGTERM):
         with suppress(NotImplementedError):
             loop.add_signal_handler(number, ended.set)
-    async with listening(part(name), sock) as real:
+    app = part(name)
+    async with AsyncExitStack() as running:
+        real = await running.enter_async_context(listening(app, sock))
         click.echo(f"{name} at http://{HOST}:{real}{path} (Ctrl-C ends it)")
+        if isinstance(app, Providers):
+            doors = Doors(app, {} if wanted == 0 else own_ports(wanted))
+            await running.enter_async_context(doors)
+            for provider, own in doors.ports.items():
+                click.echo(f"{provider} alone at http://{HOST}:{own}/v1")
         await ended.wait()
     return 0

@@ -5,9 +5,9 @@ when the client goes away. Does not live here: what is answered (the providers, 
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, MutableMapping, Sequence
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Protocol, Self
 from urllib.parse import parse_qsl
 
 from tidegate import sse, strictjson
@@ -19,6 +19,23 @@ Send = Callable[[Message], Awaitable[None]]
 Header = tuple[bytes, bytes]
 
 
+WIRE = "tidegate.wire"
+"""The extension of the scope by which a listener hands out the socket itself."""
+
+
+class Wire(Protocol):
+    """The connection below HTTP. Once it is used, nothing else of the exchange may be."""
+
+    def write(self, data: bytes) -> None:
+        """Exactly these bytes."""
+
+    def close(self) -> None:
+        """Close after what was written."""
+
+    def reset(self) -> None:
+        """Close at once; the client gets a reset."""
+
+
 class Exchange:
     """One request and its answer; enter it to have its watcher of the client cleaned up."""
 
@@ -26,6 +43,7 @@ class Exchange:
         self.method: str = scope["method"]
         self.path: str = scope["path"]
         self.query = dict(parse_qsl(scope["query_string"].decode("latin-1")))
+        self.wire: Wire | None = scope.get("extensions", {}).get(WIRE)
         self._receive = receive
         self._send = send
         self._watch: asyncio.Task[None] | None = None
@@ -137,7 +155,7 @@ def completion(
 
 
 def chunk(
-    model: object, index: int, delta: dict[str, object], *, finish: str | None = None
+    model: object, index: int, delta: Mapping[str, object], *, finish: str | None = None
 ) -> dict[str, object]:
     """One event of a streamed chat completion, for one choice."""
     return {

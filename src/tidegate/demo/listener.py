@@ -1,12 +1,14 @@
 """How does a demo upstream get a socket of its own inside the gateway's process?
 
 Lives here: uvicorn's protocol class on a listening socket, without uvicorn's own server loop,
-which would take the signals that belong to the gateway. Does not live here: what is served.
+which would take the signals that belong to the gateway; and the socket itself, for an upstream
+that breaks HTTP on purpose. Does not live here: what is served.
 """
 
 import asyncio
 import logging
 import socket
+import struct
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
@@ -15,16 +17,46 @@ from uvicorn import Config
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from tidegate.demo.exchange import WIRE
+
 HOST = "127.0.0.1"
 
 
+class _Wire:
+    """One connection below HTTP (exchange.Wire)."""
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport = transport
+
+    def write(self, data: bytes) -> None:
+        self._transport.write(data)
+
+    def close(self) -> None:
+        self._transport.close()
+
+    def reset(self) -> None:
+        sock = self._transport.get_extra_info("socket")
+        if sock is not None:
+            # To linger for no time makes a reset of what would be an orderly end.
+            sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self._transport.abort()
+
+
 class _Quiet(HttpToolsProtocol):
-    """Cuts a connection without a word in the log: the demo upstreams do it on purpose."""
+    """Cuts a connection without a word in the log: the demo upstreams do it on purpose.
+
+    Its scopes have the extension WIRE.
+    """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.logger = logging.getLogger("tidegate.demo.upstream")
         self.logger.setLevel(logging.CRITICAL + 1)
+
+    def on_message_begin(self) -> None:
+        """Of the parser: a request begins."""
+        super().on_message_begin()
+        self.scope["extensions"] = {WIRE: _Wire(self.transport)}  # type: ignore[dict-item]
 
 
 def bind(port: int, *, fall_back: bool = False) -> socket.socket:

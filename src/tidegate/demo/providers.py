@@ -1,86 +1,91 @@
 """How do model providers fail, and can each failure be had on command?
 
 Lives here: two OpenAI style providers, `/primary/v1` and `/backup/v1`, whose behavior is set by
-`POST /_set?provider=primary&behaviour=429` while they run. Their error bodies name hosts and
-accounts on purpose: nothing of that may pass the gateway. Does not live here: what the gateway
-makes of a failure (routing).
+`POST /_set?provider=primary&behaviour=429` while they run. What they send names hosts, an account
+and a key on purpose: nothing of that may pass the gateway. Does not live here: what each behavior
+is (faults), what the gateway makes of it (routing).
 """
 
-from enum import StrEnum
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
-from tidegate.demo.exchange import (
-    Exchange,
-    Receive,
-    Scope,
-    Send,
-    choice_count,
-    chunk,
-    completion,
-    usage_chunk,
-    wants_usage,
-)
+from tidegate.demo.exchange import Exchange, Receive, Scope, Send
+from tidegate.demo.faults import FAULTS, OPTIONS
+from tidegate.demo.faults_act import USAGE, Act, Order
+from tidegate.demo.faults_answers import FORMS
+from tidegate.demo.faults_wire import NoSocket
+from tidegate.demo.leaks import LEAKS
+
+Changed = Callable[[str], Awaitable[None]]
+"""Hears the name of a provider."""
 
 NAMES = ("primary", "backup")
-USAGE = {"prompt_tokens": 12, "completion_tokens": 31, "total_tokens": 43}
-LEAKS = ("db-3.us-east-1.internal", "quota-svc-7.internal", "org-4417")
-SLOW_S = 10.0
-_DRIBBLE_S = 0.05
+_MAX_TIMES, _MAX_WAIT_S = 1_000_000, 3_600.0
+# Its `times` is the length of a phase, not an end.
+_ENDLESS = frozenset({"flap"})
 
 
-class Behavior(StrEnum):
-    """What a provider does with the next requests."""
+@dataclass(slots=True)
+class Switch:
+    """What one provider does with its next requests.
 
-    OK = "ok"
-    TOO_MANY = "429"
-    BROKEN = "500"
-    REJECT = "400"
-    SLOW = "slow"
-    HANG = "hang"
-    DRIBBLE = "dribble"
-    CUT = "cut"
-    MALFORMED = "malformed"
+    The behaviors `names` in their order, each for `times` requests, then `ok`; with `times` None
+    the only one for ever.
+    """
+
+    names: tuple[str, ...] = ("ok",)
+    times: int | None = None
+    wait_s: float | None = None
+    status: int = 500
+    form: str = ""
+    seen: int = 0
+
+    @property
+    def name(self) -> str:
+        """The behavior that the next request meets."""
+        place = self._place
+        return self.names[place] if place < len(self.names) else "ok"
+
+    @property
+    def left(self) -> int | None:
+        """For how many requests it is not `ok` yet; None: for all."""
+        if self.times is None or self.name in _ENDLESS:
+            return None
+        return max(0, len(self.names) * self.times - self.seen)
+
+    def next(self) -> Order:
+        """The order for one request; counts it."""
+        name = self.name
+        usual_s = FAULTS[name].wait_s or 0.0
+        wait_s = usual_s if self.wait_s is None else self.wait_s
+        order = Order(name, wait_s, self.status, self.form, self.seen, self.times)
+        self.seen += 1
+        return order
+
+    @property
+    def _place(self) -> int:
+        if self.times is None or self.names[0] in _ENDLESS:
+            return 0
+        return self.seen // self.times
 
 
-_ERRORS: dict[Behavior, tuple[int, dict[str, object]]] = {
-    Behavior.TOO_MANY: (
-        429,
-        {
-            "message": f"Rate limit reached for {LEAKS[2]}; bucket held by {LEAKS[1]}",
-            "type": "rate_limit_error",
-            "code": "rate_limit_exceeded",
-        },
-    ),
-    Behavior.BROKEN: (
-        500,
-        {
-            "message": f"psycopg.OperationalError: connection to {LEAKS[0]} refused",
-            "type": "server_error",
-            "code": None,
-        },
-    ),
-    Behavior.REJECT: (
-        400,
-        {
-            "message": f"Invalid value in the request of {LEAKS[2]}, see {LEAKS[0]}",
-            "type": "invalid_request_error",
-            "code": None,
-        },
-    ),
-}
+class Unknown(ValueError):
+    """A provider, behavior or option that does not exist; the text names what does."""
 
 
 class Providers:
     """Both providers and their switch, as one ASGI application.
 
     `POST /_set?provider=P&behaviour=B` changes a behavior, `GET /_state` shows the behaviors and
-    counts `calls` and `gone` (clients that left before the answer was complete).
+    counts `calls` and `gone` (clients that left before the answer was complete). `changed` is
+    awaited with the name of a provider whose behavior was set over HTTP.
     """
 
-    def __init__(self, *, slow_s: float = SLOW_S) -> None:
-        self.behavior = dict.fromkeys(NAMES, Behavior.OK)
+    def __init__(self) -> None:
+        self.switches = {name: Switch() for name in NAMES}
         self.calls = dict.fromkeys(NAMES, 0)
         self.gone = dict.fromkeys(NAMES, 0)
-        self._slow_s = slow_s
+        self.changed: Changed | None = None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """The ASGI entry."""
@@ -98,96 +103,88 @@ class Providers:
                 await exchange.json(404, {"error": {"message": "no such path", "type": "demo"}})
 
     def state(self) -> dict[str, dict[str, object]]:
-        """Behavior and counts of each provider."""
-        return {
-            name: {
-                "behaviour": self.behavior[name].value,
+        """Behavior and counts of each provider; `left` while the behavior is not for ever."""
+        states: dict[str, dict[str, object]] = {}
+        for name, switch in self.switches.items():
+            states[name] = {
+                "behaviour": switch.name,
                 "calls": self.calls[name],
                 "gone": self.gone[name],
             }
-            for name in NAMES
-        }
+            if switch.left:
+                states[name]["left"] = switch.left
+        return states
+
+    def set(self, provider: str, *behaviors: str, times: int | None = None, **more: object) -> None:
+        """Order `behaviors` one after the other; `more`: wait_s, status and form of Switch.
+
+        Raises Unknown for a provider or behavior that does not exist.
+        """
+        if provider not in NAMES:
+            raise Unknown(_usage())
+        if not behaviors or not set(behaviors) <= FAULTS.keys():
+            raise Unknown(_usage())
+        if len(behaviors) > 1 and times is None:
+            times = 1
+        if "refused" in behaviors and times is not None:
+            raise Unknown("refused cannot be counted: nobody hears who is turned away")
+        self.switches[provider] = replace(Switch(behaviors, times), **more)  # type: ignore[arg-type]
 
     async def _set(self, exchange: Exchange) -> None:
         await exchange.body()
-        name, wanted = exchange.query.get("provider", ""), exchange.query.get("behaviour", "")
-        if name not in NAMES or wanted not in {*Behavior}:
-            choices = "|".join(Behavior)
-            usage = f"POST /_set?provider={'|'.join(NAMES)}&behaviour={choices}"
-            await exchange.json(400, {"error": usage})
-            return
-        self.behavior[name] = Behavior(wanted)
-        await exchange.json(200, self.state())
+        query = exchange.query
+        name, names = query.get("provider", ""), query.get("behaviour", "").split(",")
+        try:
+            self.set(name, *names, **_options(query))  # type: ignore[arg-type]
+            if self.changed is not None:
+                await self.changed(name)
+        except ValueError as error:
+            text = str(error) if isinstance(error, Unknown) else _usage()
+            await exchange.json(400, {"error": text})
+        except OSError as error:
+            await exchange.json(409, {"error": f"the port of {name}: {error.strerror}"})
+        else:
+            await exchange.json(200, self.state())
 
     async def _chat(self, exchange: Exchange, name: str) -> None:
         self.calls[name] += 1
-        request = await exchange.request()
-        behavior = self.behavior[name]
-        streamed = request.get("stream") is True
-        if behavior in _ERRORS:
-            status, error = _ERRORS[behavior]
-            await exchange.json(status, {"error": error}, ((b"x-served-by", LEAKS[1].encode()),))
-        elif behavior is Behavior.MALFORMED:
-            await self._malformed(exchange, streamed=streamed)
-        elif behavior is Behavior.DRIBBLE:
-            await self._dribble(exchange, name, streamed=streamed)
-        elif behavior in (Behavior.HANG, Behavior.SLOW) and await self._silent(exchange, behavior):
+        order = self.switches[name].next()
+        act = Act(exchange, name, await exchange.request(), order)
+        try:
+            await FAULTS[order.name].play(act)
+        except NoSocket:
+            await act.document({"error": "this listener hands out no socket"}, 501)
+        if act.left:
             self.gone[name] += 1
-        elif streamed:
-            await self._stream(exchange, name, request)
-        else:
-            await self._whole(exchange, name, request)
-
-    async def _silent(self, exchange: Exchange, behavior: Behavior) -> bool:
-        return await exchange.gone_within(None if behavior is Behavior.HANG else self._slow_s)
-
-    async def _malformed(self, exchange: Exchange, *, streamed: bool) -> None:
-        text = f"<html><body>502 from {LEAKS[0]}</body></html>".encode()
-        if not streamed:
-            await exchange.json(200, text)
-            return
-        await exchange.start_events()
-        await exchange.event(text)
-        await exchange.end()
-
-    async def _dribble(self, exchange: Exchange, name: str, *, streamed: bool) -> None:
-        """Bytes often enough to keep any read timer from firing, and never an answer."""
-        if streamed:
-            await exchange.start_events()
-        else:
-            await exchange.head(200, ((b"content-type", b"application/json"),))
-        while not await exchange.gone_within(_DRIBBLE_S):
-            await exchange.write(b": still thinking\n\n" if streamed else b" ")
-        self.gone[name] += 1
-
-    async def _whole(self, exchange: Exchange, name: str, request: dict[str, object]) -> None:
-        choices = [(_text(name), "stop")] * choice_count(request)
-        answer = completion(request.get("model", name), choices, USAGE)
-        if self.behavior[name] is not Behavior.CUT:
-            await exchange.json(200, answer)
-            return
-        await exchange.head(200, ((b"content-type", b"application/json"),))
-        await exchange.write(b'{"id":"chatcmpl-demo","object":"chat.completion","choi')
-
-    async def _stream(self, exchange: Exchange, name: str, request: dict[str, object]) -> None:
-        model, count = request.get("model", name), choice_count(request)
-        words = _text(name).split(" ")
-        await exchange.start_events()
-        for index in range(count):
-            await exchange.event(chunk(model, index, {"role": "assistant", "content": ""}))
-        for number, word in enumerate(words):
-            if number == len(words) // 2 and self.behavior[name] is Behavior.CUT:
-                return
-            for index in range(count):
-                text = word if number == 0 else f" {word}"
-                await exchange.event(chunk(model, index, {"content": text}))
-        for index in range(count):
-            await exchange.event(chunk(model, index, {}, finish="stop"))
-        if wants_usage(request):
-            await exchange.event(usage_chunk(model, USAGE))
-        await exchange.event(b"[DONE]")
-        await exchange.end()
 
 
-def _text(name: str) -> str:
-    return f"Hello from {name}. How may I help you today?"
+def _options(query: dict[str, str]) -> dict[str, object]:
+    """The options of a query; raises ValueError for one that cannot be."""
+    options: dict[str, object] = {}
+    if "times" in query:
+        options["times"] = _within(int(query["times"]), 1, _MAX_TIMES)
+    if "wait" in query:
+        options["wait_s"] = _within(float(query["wait"]), 0.0, _MAX_WAIT_S)
+    if "status" in query:
+        options["status"] = int(_within(int(query["status"]), 400, 599))
+    if "form" in query:
+        if query["form"] not in FORMS:
+            raise Unknown(f"form is one of {'|'.join(FORMS)}")
+        options["form"] = query["form"]
+    return options
+
+
+def _within(value: float, least: float, most: float) -> float:
+    # Written so that what is no number is refused, too.
+    if not least <= value <= most:
+        raise ValueError
+    return value
+
+
+def _usage() -> str:
+    options = "".join(f"[&{name}=...]" for name in OPTIONS)
+    names = "|".join(FAULTS)
+    return f"POST /_set?provider={'|'.join(NAMES)}&behaviour={names}{options}"
+
+
+__all__ = ["LEAKS", "NAMES", "USAGE", "Providers", "Switch", "Unknown"]
