@@ -52,7 +52,7 @@ class Kind:
     @property
     def seconds(self) -> bool:
         """Whether the number is a time; the key says so by its ending."""
-        return self.key.endswith("_s")
+        return self.key.endswith("_s") and not self.key.endswith("_per_s")
 
     @property
     def example(self) -> str | None:

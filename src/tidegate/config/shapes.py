@@ -6,10 +6,11 @@ them. Does not live here: which keys exist (sections), what ties keys together (
 
 import ipaddress
 import re
+from math import isfinite
 from typing import Annotated, NoReturn
 from urllib.parse import SplitResult, urlsplit
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, SecretStr
+from pydantic import AfterValidator, BaseModel, BeforeValidator, ConfigDict, Field, SecretStr
 from pydantic_core import PydanticCustomError
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,63}")
@@ -22,6 +23,9 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _SIGNS = "'*' stands for any characters, '?' for one"
 _GLOB_WHO = re.compile(r"[A-Za-z0-9_.@:/+*?-]{1,128}")
 _GLOB_ANY = re.compile(r"[\x21-\x7e]{1,512}")
+_PARAMETER = re.compile(r"[A-Za-z_][A-Za-z0-9_.-]{0,63}")
+# What the gateway itself reads or decides; two opinions about these would break an answer.
+_OWN_PARAMETERS = frozenset({"messages", "n", "stream", "stream_options"})
 # Written by the gateway or by its HTTP client, never by the operator.
 _OWN_HEADERS = frozenset(
     {
@@ -133,6 +137,33 @@ def _model_name(text: str) -> str:
             "is a pattern, but aliases are exact names", 'write each name, or "*" for all others'
         )
     return _any_glob(text)
+
+
+def _sent_model(text: str) -> str:
+    if "*" in text or "?" in text:
+        refuse("is a pattern", "write the exact name that the provider knows")
+    if not _GLOB_ANY.fullmatch(text):
+        _not_empty(text)
+        refuse("is not usable as a name", "use printable characters without spaces")
+    return text
+
+
+def _parameter(text: str) -> str:
+    if text == "model":
+        refuse("has a key of its own", "write `model` beside `parameters`")
+    if text in _OWN_PARAMETERS:
+        refuse("is the client's to choose", "remove it")
+    if not _PARAMETER.fullmatch(text):
+        refuse("is not the name of a field", "write one of the request's body, such as temperature")
+    return text
+
+
+def _scalar(value: object) -> object:
+    if isinstance(value, dict | list | tuple):
+        refuse("holds more than one value", "write a number, a text, true, false or null")
+    if isinstance(value, float) and not isfinite(value):
+        refuse("is not a number in JSON", "write a finite one")
+    return value
 
 
 def _host(text: str) -> str:
@@ -260,6 +291,9 @@ Who = Annotated[str, AfterValidator(_who)]
 Glob = Annotated[str, AfterValidator(_glob)]
 AnyGlob = Annotated[str, AfterValidator(_any_glob)]
 ModelName = Annotated[str, AfterValidator(_model_name)]
+SentModel = Annotated[str, AfterValidator(_sent_model)]
+ParameterName = Annotated[str, AfterValidator(_parameter)]
+Scalar = Annotated[str | bool | int | float | None, BeforeValidator(_scalar)]
 Host = Annotated[str, AfterValidator(_host)]
 HttpUrl = Annotated[str, AfterValidator(_http_url)]
 BaseUrl = Annotated[str, AfterValidator(_base_url)]

@@ -161,11 +161,16 @@ def _breaker(breaker: Breaker) -> BreakerSettings:
         min_results=breaker.min_results,
         open_s=breaker.open_s,
         max_open_s=breaker.max_open_s,
+        slow_ratio=breaker.slow_ratio,
+        slow_tokens_per_s=breaker.slow_tokens_per_s,
     )
 
 
 def _targets(config: Config, candidate: Candidate) -> list[Target]:
-    """One target for each credential; one without a credential for an open upstream."""
+    """One target for each credential; one without a credential for an open upstream.
+
+    They share the weight of the candidate.
+    """
     credentials = config.providers[candidate.provider].credentials
     names = [
         hashlib.sha256(secret.get_secret_value().encode()).hexdigest()[:8] for secret in credentials
@@ -174,9 +179,11 @@ def _targets(config: Config, candidate: Candidate) -> list[Target]:
         Target(
             provider=candidate.provider,
             credential=index,
+            upstream_model=candidate.model,
             context_tokens=candidate.context_tokens,
-            weight=candidate.weight,
+            weight=candidate.weight / max(1, len(names)),
             credential_id=name,
+            parameters=dict(candidate.parameters),
         )
         for index, name in enumerate(names or [""])
     ]

@@ -120,11 +120,13 @@ def test_a_candidate_becomes_one_target_for_each_credential() -> None:
         "  - name: r\n"
         "    model: 'gpt-*'\n"
         "    match: { tenants: [acme], roles: ['t*'] }\n"
-        "    candidates: [{ provider: a, context_tokens: 8000 }, { provider: b, weight: 3 }]\n"
+        "    candidates:\n"
+        "      - { provider: a, context_tokens: 8000 }\n"
+        "      - { provider: b, model: m, weight: 3, parameters: { top_p: 0.2, user: null } }\n"
         "    deadlines: { first_token_s: 3 }\n"
         "    attempts: 2\n"
         "    cooling: { on_429_s: 0 }\n"
-        "    breaker: { consecutive: 9, open_s: 2.5 }\n"
+        "    breaker: { consecutive: 9, open_s: 2.5, slow_ratio: 0.6, slow_tokens_per_s: 4 }\n"
         "    failover_on_credential_error: true\n"
     )
     (route,) = values.route_table(config).routes
@@ -133,9 +135,9 @@ def test_a_candidate_becomes_one_target_for_each_credential() -> None:
         for name in ("PRIMARY_KEY", "BACKUP_KEY")
     )
     assert route.targets == (
-        Target("a", 0, context_tokens=8000, credential_id=first),
-        Target("a", 1, context_tokens=8000, credential_id=second),
-        Target("b", 0, weight=3),
+        Target("a", 0, context_tokens=8000, weight=0.5, credential_id=first),
+        Target("a", 1, context_tokens=8000, weight=0.5, credential_id=second),
+        Target("b", 0, "m", weight=3, parameters={"top_p": 0.2, "user": None}),
     )
     assert (route.name, route.model, route.tenants, route.roles) == (
         "r",
@@ -146,6 +148,7 @@ def test_a_candidate_becomes_one_target_for_each_credential() -> None:
     assert route.deadlines == Deadlines(first_token_s=3.0)
     assert route.cooling == Cooling(on_429_s=0.0)
     assert (route.breaker.consecutive, route.breaker.open_s) == (9, 2.5)
+    assert (route.breaker.slow_ratio, route.breaker.slow_tokens_per_s) == (0.6, 4.0)
     assert (route.attempts, route.failover_on_credential_error) == (2, True)
 
 

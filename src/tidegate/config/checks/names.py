@@ -72,15 +72,19 @@ def _keys(config: Config, findings: Findings) -> None:
 
 def _candidates(config: Config, findings: Findings) -> None:
     for number, route in enumerate(config.routes):
-        seen: set[str] = set()
+        seen: set[tuple[str, str | None]] = set()
         for index, candidate in enumerate(route.candidates):
-            path: Path = ("routes", number, "candidates", index, "provider")
-            _known(findings, path, candidate.provider, config.providers, "providers")
-            if candidate.provider in seen:
+            path: Path = ("routes", number, "candidates", index)
+            _known(findings, (*path, "provider"), candidate.provider, config.providers, "providers")
+            target = (candidate.provider, candidate.model)
+            if target in seen and not findings.touched((*path, "model")):
+                model = f" with the model {quoted(candidate.model)}" if candidate.model else ""
                 findings.error(
-                    path, f"{quoted(candidate.provider)} is listed twice", "remove one of the two"
+                    (*path, "provider"),
+                    f"{quoted(candidate.provider)} is listed twice{model}",
+                    "remove one of the two" if model else "remove one, or give each its `model`",
                 )
-            seen.add(candidate.provider)
+            seen.add(target)
 
 
 def _limits(config: Config, findings: Findings) -> None:

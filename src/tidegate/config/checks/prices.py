@@ -34,9 +34,11 @@ def _money(config: Config, limit: Limit, path: Path, findings: Findings) -> None
     for route in config.routes:
         if not _may_concern(limit, route):
             continue
-        for provider in (candidate.provider for candidate in route.candidates):
-            priced = config.prices.get(provider, {})
-            model = _unpriced(route, config.providers[provider].models, priced)
+        for candidate in route.candidates:
+            provider = candidate.provider
+            models = config.providers[provider].models
+            sent = (candidate.model,) if candidate.model else tuple(_sent(route.model, models))
+            model = _unpriced(sent, config.prices.get(provider, {}))
             if model is not None and provider not in told:
                 told.add(provider)
                 findings.error((*path, "money_micros"), *_words(provider, model))
@@ -64,13 +66,10 @@ def _is_pattern(text: str) -> bool:
     return "*" in text or "?" in text
 
 
-def _unpriced(
-    route: Route, models: Mapping[str, str | None], priced: Mapping[str, Price]
-) -> str | None:
+def _unpriced(sent: Sequence[str], priced: Mapping[str, Price]) -> str | None:
     """The first name, or pattern of names, that no price covers."""
-    patterns: Sequence[str] = tuple(priced)
-    for name in _sent(route.model, models):
-        if not any(covers(pattern, name) for pattern in patterns):
+    for name in sent:
+        if not any(covers(pattern, name) for pattern in priced):
             return name
     return None
 

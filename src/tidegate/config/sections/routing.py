@@ -17,10 +17,13 @@ from tidegate.config.shapes import (
     HeaderValue,
     ModelName,
     Name,
+    ParameterName,
     ProxyUrl,
+    Scalar,
     Seconds,
     SecondsOrZero,
     Section,
+    SentModel,
     Token,
 )
 
@@ -70,6 +73,16 @@ class Candidate(Section):
     """One target of a route."""
 
     provider: Name = Field(description="A name under `providers`.", examples=["primary"])
+    model: SentModel | None = Field(
+        default=None,
+        description="Name of the model at the provider, whatever was asked for; "
+        "null: as `providers.*.models` says.",
+    )
+    parameters: dict[ParameterName, Scalar] = Field(
+        default_factory=dict,
+        description="Fields set in every request to it; null takes a field out.",
+        examples=["{ temperature: 0.2, max_tokens: 512 }"],
+    )
     weight: int = Field(default=1, ge=1, le=1000, description="Share, for the strategy `weighted`.")
     context_tokens: int | None = Field(
         default=None, ge=1, le=1_000_000_000, description="Longest request it takes; null: unknown."
@@ -106,8 +119,19 @@ class Breaker(Section):
     min_results: Count = Field(
         default=5, description="Results below which the share does not count."
     )
-    open_s: Seconds = Field(default=5.0, description="First rest.")
-    max_open_s: Seconds = Field(default=60.0, description="Longest rest; it doubles until then.")
+    open_s: Seconds = Field(default=5.0, description="First rest, give or take a fifth.")
+    max_open_s: Seconds = Field(
+        default=60.0, description="Longest rest, give or take a fifth; it doubles until then."
+    )
+    slow_tokens_per_s: float = Field(
+        default=0.0,
+        ge=0,
+        le=100_000,
+        description="A stream of at least 20 tokens that runs slower is slow; 0: none is.",
+    )
+    slow_ratio: float = Field(
+        default=0.8, gt=0, le=1, description="Share of slow answers that opens it."
+    )
 
 
 class Route(Section):
