@@ -6,6 +6,7 @@ import json
 import logging
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from random import Random
 from typing import Any
 
 from tests.app.chat_upstreams import Providers, Script
@@ -102,6 +103,7 @@ class ChatWorld:
         breaker: BreakerSettings | None = None,
         failover_on_credential_error: bool = False,
         prices: Mapping[str, Mapping[str, Price]] | None = None,
+        seed: int = 1,
         **scripts: Script | list[Script],
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -144,6 +146,7 @@ class ChatWorld:
             self.clock,
             bounds or Bounds(1 << 23, 1 << 16),
             self.metrics,
+            Random(seed),  # noqa: S311 - a test wants the same numbers again
         )
         self.chat = Chat(
             policy=lambda: self.policy,

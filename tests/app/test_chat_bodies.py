@@ -342,7 +342,7 @@ def test_a_connection_is_used_again_after_a_stream_and_after_an_error() -> None:
     async def body() -> None:
         gate = asyncio.Event()
         late = steps(STREAM_HEAD, chunk_bytes(HELLO), gate, chunk_bytes(b""))
-        scripts = [whole({"error": {}}, status=500), late, whole(completion("hello"))]
+        scripts = [whole({"error": {}}, status=503), late, whole(completion("hello"))]
         async with world_of(scripts, targets=("primary",)) as (world, one, _):
             await world.post()
             await world.post(stream=True)

@@ -6,6 +6,7 @@ order of a request is in chat and tool_traffic, the boundary in front.
 
 import logging
 from contextlib import AsyncExitStack
+from random import Random
 from secrets import token_bytes
 
 from tidegate.clock import Clock, SystemClock
@@ -81,7 +82,10 @@ class Gateway:
         self._accounting = Accounting(self._recorder, self.metrics, self._clock)
         bounds = Bounds(caps.upstream_event_bytes, caps.before_commit_bytes)
         self._inboxes = Inboxes(self._clock)
-        self._attempts = Attempts(self._transport, self._inboxes, self._clock, bounds, self.metrics)
+        chance = Random()  # noqa: S311 - it spreads load and guards nothing
+        self._attempts = Attempts(
+            self._transport, self._inboxes, self._clock, bounds, self.metrics, chance
+        )
         self._tool_upstream = ToolUpstream(
             self._transport, self._inboxes, self._clock, max_answer_bytes=caps.upstream_event_bytes
         )
@@ -222,7 +226,7 @@ class Gateway:
             store_degraded=lambda: self._ledger.degraded,
             clock_ahead_s=lambda: self._ledger.clock_ahead_s,
             settlements=self._charging,
-            breakers=self._breakers,
+            targets=lambda: self.targets_report().targets,
         )
 
     def _path_table(self) -> dict[bytes, Path]:
@@ -232,10 +236,6 @@ class Gateway:
             ),
             CHAT_PATH: Path(self._chat.serve),
         }
-
-    def _breakers(self) -> list[tuple[str, str]]:
-        seen = self._targets.snapshot(self._clock.monotonic_s())
-        return [(target.provider, target.state.value) for target in seen]
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:
         await receive()

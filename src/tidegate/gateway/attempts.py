@@ -9,17 +9,29 @@ import asyncio
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from random import Random
 
 from tidegate.clock import Clock
 from tidegate.errors import Overloaded
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.pause import pause
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage, Spent
-from tidegate.gateway.relay import OUTCOME_OF, ChatCall, Ended, Relay, attempts_header, outcome_of
+from tidegate.gateway.relay import (
+    OUTCOME_OF,
+    PASSING,
+    ChatCall,
+    Ended,
+    Relay,
+    attempts_header,
+    outcome_of,
+)
 from tidegate.limits.ledger import Need
 from tidegate.providers.base import UsageWish
 from tidegate.providers.openai import chat_request, refuses_usage
+from tidegate.providers.passed import passed_headers
 from tidegate.routing.failover import Try
 from tidegate.routing.outcome import Outcome, classify, retry_after_s
+from tidegate.routing.retry_after import scarce_for_s
 from tidegate.transport.inbox import AttemptFailed, Inbox, Inboxes
 from tidegate.transport.upstream import Transport, UpstreamRequest
 
@@ -32,6 +44,9 @@ _REFUSES_FOR_S = 600.0
 meanwhile."""
 
 _OPTION = b"stream_options"
+_PASSING_STATUS = 500
+"""A second call to the same target may not meet it again. Statuses that speak of overload, or of a
+gateway in between, last longer: asking at once would only add to it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +68,8 @@ class _UsageRefused(Exception):
 class Attempts:
     """Carries calls over one transport.
 
-    It remembers which providers refuse to be asked for usage, and nothing else of a call.
+    It remembers which providers refuse to be asked for usage, and nothing else of a call. `random`
+    is the one source of chance: tests give a seeded one.
     """
 
     def __init__(
@@ -63,7 +79,9 @@ class Attempts:
         clock: Clock,
         bounds: Bounds,
         metrics: Metrics,
+        random: Random,
     ) -> None:
+        self.random = random
         self._transport = transport
         self._inboxes = inboxes
         self._clock = clock
@@ -82,28 +100,53 @@ class Attempts:
         step = failover.start(self._clock.monotonic_s())
         noted = self._note_skipped(call, 0)
         while isinstance(step, Try):
-            if self._inboxes.is_cut:
-                failover.cancelled(self._clock.monotonic_s())
-                raise Overloaded("draining")
-            try:
-                ended = await self._attempt(step, call)
-            except BaseException as error:
-                self._give_back(call, step, error)
-                raise
-            if self._inboxes.is_cut and not call.responder.started:
-                # Our own cut is no fault of the target.
-                draining = Overloaded("draining")
-                self._give_back(call, step, draining)
-                raise draining
+            ended = await self._carried(step, call)
             now_s = self._clock.monotonic_s()
             self._note(call, step, ended)
+            jitter = self.random.uniform(-1.0, 1.0)
             if call.responder.started:
-                failover.finished(ended.outcome, now_s)
+                failover.finished(ended.outcome, now_s, slow=ended.slow, jitter=jitter)
                 return ended.code
-            step = failover.on(ended.outcome, now_s, retry_after_s=ended.retry_after_s)
+            step = failover.on(
+                ended.outcome,
+                now_s,
+                retry_after_s=ended.retry_after_s,
+                passing=ended.passing,
+                jitter=jitter,
+            )
             noted = self._note_skipped(call, noted)
         call.responder.extra.append(attempts_header(failover))
         raise step.error
+
+    async def _carried(self, step: Try, call: ChatCall) -> Ended:
+        """One attempt, not before its time; given back to its target if somebody else ended it."""
+        await self._until_due(step, call)
+        try:
+            ended = await self._attempt(step, call)
+        except BaseException as error:
+            self._give_back(call, step, error)
+            raise
+        if self._inboxes.is_cut and not call.responder.started:
+            # Our own cut is no fault of the target.
+            draining = Overloaded("draining")
+            self._give_back(call, step, draining)
+            raise draining
+        return ended
+
+    async def _until_due(self, step: Try, call: ChatCall) -> None:
+        """Wait until `step` may begin. Who leaves meanwhile has asked nobody again."""
+        if step.again:
+            try:
+                await pause(step.not_before_s - self._clock.monotonic_s())
+            except asyncio.CancelledError:
+                # As after any attempt that gave nothing: it counts as a request.
+                call.charge.use(Need())
+                call.charge.commit()
+                call.failover.cancelled(self._clock.monotonic_s())
+                raise
+        if self._inboxes.is_cut:
+            call.failover.cancelled(self._clock.monotonic_s())
+            raise Overloaded("draining")
 
     def _give_back(self, call: ChatCall, step: Try, error: BaseException) -> None:
         """The attempt ended by no fault of its target: the client left, or we failed."""
@@ -160,6 +203,7 @@ class Attempts:
         `is_second`: it was refused with the wish, and is asked without.
         """
         call.upstream_status, call.stage = 0, None
+        call.began_s = self._clock.monotonic_s()
         with self._inboxes.new() as inbox:
             try:
                 inbox.start(
@@ -177,13 +221,22 @@ class Attempts:
                     if wish != "keep" and refuses_usage(status, body):
                         raise _UsageRefused
                     wish_s = retry_after_s(headers, self._clock.now_s())
-                    return Ended(classify(status, headers, body), status, wish_s)
+                    passing = status == _PASSING_STATUS
+                    return Ended(classify(status, headers, body), status, wish_s, passing=passing)
                 if is_second:
                     self._note_refused_usage(call, step)
+                self._note_head(call, headers)
                 call.stage = self._stage(call, headers)
                 return await Relay(call, step, inbox, call.stage, self._clock, self._metrics).run()
             except AttemptFailed as failed:
-                return Ended(OUTCOME_OF[failed.failure])
+                passing = failed.failure in PASSING
+                return Ended(OUTCOME_OF[failed.failure], passing=passing)
+
+    def _note_head(self, call: ChatCall, headers: Mapping[str, str]) -> None:
+        """What a good head says besides: the room that is left there, and words for the client."""
+        scarce_s = scarce_for_s(headers, self._clock.now_s())
+        call.failover.note_room(scarce_s, call.began_s)
+        call.passed = passed_headers(headers)
 
     def _note_refused_usage(self, call: ChatCall, step: Try) -> None:
         """Without the wish it was accepted: do not ask this model again for a while."""

@@ -15,7 +15,7 @@ disappears; one that has not is released. Never both, never neither (charge).
 """
 
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 
@@ -29,9 +29,9 @@ from tidegate.gateway.classifier import Checker, Classifiers
 from tidegate.gateway.limit_headers import limit_headers
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.prompt import masked_prompt
-from tidegate.gateway.quote import Quote
+from tidegate.gateway.quote import Quote, needs
 from tidegate.gateway.relay import ChatCall
-from tidegate.gateway.respond import Receive, Responder, Scope, authorization
+from tidegate.gateway.respond import Header, Receive, Responder, Scope, authorization
 from tidegate.identity.keys import KeyTable
 from tidegate.limits.estimate import estimate_request
 from tidegate.limits.learned import LearnedFactors
@@ -42,10 +42,12 @@ from tidegate.providers.base import Provider
 from tidegate.providers.openai import usage_wish
 from tidegate.records.entries import Trail
 from tidegate.routing.failover import Failover
+from tidegate.routing.order import ordered
 from tidegate.routing.plan import Route, RouteTable
 from tidegate.routing.targets import Targets
 
 _LEASE_GRACE_S = 30.0
+_FALLBACK = b"x-tidegate-fallback"
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,15 +66,19 @@ class ChatPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ChatRequest:
-    """The five fields that policy acts on; everything else passes untouched."""
+    """The fields and the header that policy acts on; everything else passes untouched.
+
+    `fallback`: other targets may be asked when the first that can be called does not serve.
+    """
 
     document: dict[str, object]
     model: str | None
     stream: bool
+    fallback: bool = True
 
     @classmethod
-    def read(cls, document: object) -> "ChatRequest":
-        """Check what we act on; raises InvalidRequest naming the field."""
+    def read(cls, document: object, headers: Iterable[Header]) -> "ChatRequest":
+        """Check what we act on; raises InvalidRequest naming it."""
         if not isinstance(document, dict):
             raise InvalidRequest(public="The body must be a JSON object.")
         model, stream = document.get("model"), document.get("stream")
@@ -82,7 +88,16 @@ class ChatRequest:
             raise InvalidRequest(public="'stream' must be true or false.", param="stream")
         if not isinstance(document.get("messages"), list) or not document["messages"]:
             raise InvalidRequest(public="'messages' must be a non-empty list.", param="messages")
-        return cls(document, model, bool(stream))
+        return cls(document, model, bool(stream), _wants_fallback(headers))
+
+
+def _wants_fallback(headers: Iterable[Header]) -> bool:
+    given = {value.strip().lower() for name, value in headers if name == _FALLBACK}
+    if given <= {b"on"}:
+        return True
+    if given == {b"off"}:
+        return False
+    raise InvalidRequest(public="The header 'x-tidegate-fallback' must be 'on' or 'off'.")
 
 
 class Chat:
@@ -121,7 +136,7 @@ class Chat:
             self._accounting.accounted(trail, responder) as account,
             self._bodies.json(scope, receive) as body,
         ):
-            request = ChatRequest.read(body.value)
+            request = ChatRequest.read(body.value, scope["headers"])
             route = policy.routes.match(request.model, principal)
             if route is None:
                 raise policy.routes.refusal(request.model, principal)
@@ -151,13 +166,8 @@ class Chat:
                     checker=checker,
                     deadlines=deadlines,
                     started_s=started_s,
-                    failover=Failover(
-                        route,
-                        self._targets,
-                        started_s=started_s,
-                        total_s=total_s,
-                        stream=request.stream,
-                    ),
+                    failover=self._walk(route, request, quote, started_s, total_s),
+                    slow_tokens_per_s=route.breaker.slow_tokens_per_s,
                     charge=charge,
                     trail=trail,
                     responder=responder,
@@ -185,12 +195,31 @@ class Chat:
             default_output_tokens=route.default_output_tokens,
         )
         return Quote.of(
-            estimate,
-            route,
+            needs(route, request.document, estimate),
             policy.providers,
             policy.prices,
             model=request.model,
             factor=self._learned.factor(principal.tenant, request.model or ""),
+        )
+
+    def _walk(
+        self, route: Route, request: ChatRequest, quote: Quote, started_s: float, total_s: float
+    ) -> Failover:
+        order = ordered(
+            route,
+            self._targets,
+            self._attempts.random.random,
+            self._clock.monotonic_s(),
+            prompt_tokens=quote.need.input_tokens,
+        )
+        return Failover(
+            route,
+            self._targets,
+            started_s=started_s,
+            total_s=total_s,
+            stream=request.stream,
+            order=order,
+            single=not request.fallback,
         )
 
     def _checker(self, masking: Masking, trail: Trail, due_s: float) -> Checker | None:

@@ -23,6 +23,7 @@ from typing import Final, Literal, TypeAlias
 from tidegate.clock import Clock
 from tidegate.errors import Overloaded, RedactionFailed
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.pause import pause
 from tidegate.gateway.verdicts import Direction, batches, question, verdicts
 from tidegate.records.entries import Trail
 from tidegate.redaction import Counts
@@ -133,7 +134,7 @@ class Checker:
             now_s = self._classifiers.clock.monotonic_s()
             if late == "block" or now_s + pause_s >= self._due_s:
                 raise RedactionFailed(f"classifier_{judged}")
-            await _pause(pause_s)
+            await pause(pause_s)
             pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
 
     async def _asked(self, texts: Sequence[str], direction: Direction) -> Judged | str:
@@ -206,15 +207,6 @@ async def _bounded(inbox: Inbox) -> bytes | None:
         if len(body) > _ANSWER_BYTES:
             return None
     return bytes(body)
-
-
-async def _pause(seconds: float) -> None:
-    over = asyncio.Event()
-    timer = asyncio.get_running_loop().call_later(seconds, over.set)
-    try:
-        await over.wait()
-    finally:
-        timer.cancel()
 
 
 __all__ = ["Checker", "ClassifierSettings", "Classifiers"]

@@ -5,15 +5,17 @@ really served. Does not live here: the class-aware guess (limits.estimate), the 
 who reserves and settles (charge).
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 
 from tidegate.gateway.pipeline import Spent
+from tidegate.limits.estimate import answer_tokens
 from tidegate.limits.ledger import MAX_AMOUNT, Charge, LimitTable, Need
 from tidegate.limits.prices import Price, PriceTable
 from tidegate.policy import Principal
 from tidegate.providers.base import Provider
+from tidegate.providers.overrides import as_sent
 from tidegate.routing.plan import Route, Target
 
 
@@ -33,8 +35,9 @@ class Bill:
 class Quote:
     """One request before it is admitted.
 
-    `need` is what to reserve: the estimate times the learned `factor`, and the most that any
-    target of the route would ask for it. `plain` is the same without the factor.
+    `need` is what to reserve: the estimate times the learned `factor`, the longest answer that
+    any target of the route may give, and the most that any of them would ask for it. `plain` is
+    the same without the factor.
     """
 
     need: Need
@@ -45,25 +48,24 @@ class Quote:
     @classmethod
     def of(
         cls,
-        estimate: Need,
-        route: Route,
+        asking: Iterable[tuple[Target, Need]],
         providers: Mapping[str, Provider],
         prices: PriceTable,
         *,
         model: str | None,
         factor: float,
     ) -> "Quote":
-        """The quote for `estimate` on `route`. Cost: O(targets of the route)."""
-        known = {
-            target: price
-            for target in route.targets
-            if (price := _price(target, providers, prices, model)) is not None
-        }
-        asked = [known.get(target) for target in route.targets]
-        plain = need = _priced(estimate, asked)
+        """The quote for what each target may need (see `needs`). Cost: O(targets)."""
+        asked: list[tuple[Need, Price | None]] = []
+        known: dict[Target, Price] = {}
+        for target, estimate in asking:
+            price = _price(target, providers, prices, model)
+            asked.append((estimate, price))
+            if price is not None:
+                known[target] = price
+        plain = need = _most_of(asked)
         if factor != 1.0:
-            tokens = min(ceil(estimate.input_tokens * factor), MAX_AMOUNT)
-            need = _priced(replace(estimate, input_tokens=tokens), asked)
+            need = _most_of([(_raised(estimate, factor), price) for estimate, price in asked])
         return cls(need, plain, factor, known)
 
     @property
@@ -108,24 +110,49 @@ def _price(
     return prices.of(target.provider, sent)
 
 
-def _priced(need: Need, asked: list[Price | None]) -> Need:
-    """`need` with the most it may cost, and the most its prompt alone may.
+def needs(
+    route: Route, document: Mapping[str, object], estimate: Need
+) -> list[tuple[Target, Need]]:
+    """What each target of `route` may need for the request `document`, estimated as it stands.
+
+    A target that sets the length of the answer is asked for that length, not the client's: it is
+    what will be sent, and may be used.
+    """
+    found: list[tuple[Target, Need]] = []
+    for target in route.targets:
+        need = estimate
+        if target.parameters:
+            sent = as_sent(document, target.parameters)
+            tokens, guessed = answer_tokens(sent, route.default_output_tokens)
+            need = replace(estimate, output_tokens=tokens, output_is_default=guessed)
+        found.append((target, need))
+    return found
+
+
+def _raised(need: Need, factor: float) -> Need:
+    return replace(need, input_tokens=min(ceil(need.input_tokens * factor), MAX_AMOUNT))
+
+
+def _most_of(asked: list[tuple[Need, Price | None]]) -> Need:
+    """What covers each target: the longest answer, the most money, the dearest prompt.
 
     Without a price the cost could be anything. Only limits on money read it, and the
     configuration refuses such a limit without prices: this is what holds if one gets through.
     """
-    if None in asked:
-        return replace(need, money_micros=MAX_AMOUNT, prompt_micros=MAX_AMOUNT)
-    known = [price for price in asked if price is not None]
-    return replace(
-        need,
-        money_micros=_most(known, need.input_tokens, need.output_tokens),
-        prompt_micros=_most(known, need.input_tokens, 0),
-    )
+    need = max((need for need, _ in asked), key=_length)
+    money = prompt = 0
+    for one, price in asked:
+        if price is None:
+            money = prompt = MAX_AMOUNT
+            break
+        money = max(money, price.most(one.input_tokens, one.output_tokens))
+        prompt = max(prompt, price.most(one.input_tokens, 0))
+    return replace(need, money_micros=money, prompt_micros=prompt)
 
 
-def _most(prices: list[Price], input_tokens: int, output_tokens: int) -> int:
-    return max((price.most(input_tokens, output_tokens) for price in prices), default=0)
+def _length(need: Need) -> tuple[int, bool]:
+    # Of equal figures one that somebody set goes before our guess, which would give way.
+    return need.output_tokens, not need.output_is_default
 
 
-__all__ = ["Bill", "Quote"]
+__all__ = ["Bill", "Quote", "needs"]

@@ -10,10 +10,16 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.clock import Clock
-from tidegate.errors import ContentBlocked, TidegateError, UpstreamInterrupted
+from tidegate.errors import (
+    AllProvidersFailed,
+    ContentBlocked,
+    TidegateError,
+    UpstreamInterrupted,
+)
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.classifier import Checker
+from tidegate.gateway.clocks import Clocks
 from tidegate.gateway.filters import guarded, unread
 from tidegate.gateway.masking import CallMasking
 from tidegate.gateway.metrics import Metrics
@@ -31,8 +37,8 @@ from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure
 
 _POOL_GRACE_S = 0.25
-_CLIENT_GRACE_S = 0.25
-# Ordinary text of this size takes a millisecond; text made to look like secrets far more.
+_CLIENT_GRACE_S = 0.05
+"""The upstream's own deadline fires first: only a client, or our own work, gets to this."""
 
 OUTCOME_OF: Mapping[Failure, Outcome] = {
     Failure.UNREACHABLE: Outcome.UNREACHABLE,
@@ -43,6 +49,9 @@ OUTCOME_OF: Mapping[Failure, Outcome] = {
     # Our own cut is no fault of the target.
     Failure.DRAINING: Outcome.CANCELLED,
 }
+
+PASSING = frozenset({Failure.UNREACHABLE, Failure.RESET})
+"""What a second call to the same target may not meet again."""
 
 
 @dataclass(slots=True)
@@ -62,12 +71,18 @@ class ChatCall:
     trail: Trail
     responder: Responder
     checker: Checker | None = None
+    slow_tokens_per_s: float = 0.0
+    """A stream that comes slower is noted against its target; 0: none is."""
     wish: UsageWish = "keep"
     """How we ask for usage when the client did not; then we keep the report to ourselves."""
+    began_s: float = 0.0
+    """When the attempt under way began."""
     upstream_status: int = 0
     """Of the attempt under way; 0 before its head has come."""
     stage: ResponseStage | None = None
     """Of the attempt under way; None before its head has come with a 200."""
+    passed: tuple[Header, ...] = ()
+    """What the client may see of that head."""
     bill: Bill | None = None
     """What the client owes for the answer so far; None while it owes nothing."""
 
@@ -82,13 +97,16 @@ class Ended:
     """How an attempt ended.
 
     `status` is the upstream's (0: no answer), `retry_after_s` its own wish, if it had one.
-    `code` is what the client was told in an answer that had begun.
+    `code` is what the client was told in an answer that had begun. `passing`: the same call may
+    succeed in a moment. `slow`: the tokens dripped.
     """
 
     outcome: Outcome
     status: int = 0
     retry_after_s: float | None = None
     code: str = "ok"
+    passing: bool = False
+    slow: bool = False
 
 
 class Relay:
@@ -111,7 +129,14 @@ class Relay:
         self._stage = stage
         self._clock = clock
         self._metrics = metrics
-        self._clocks = _Clocks(clock, call, step.deadline_s)
+        self._clocks = Clocks(
+            clock,
+            call.deadlines,
+            stream=call.stream,
+            started_s=call.started_s,
+            began_s=call.began_s,
+            due_s=step.deadline_s,
+        )
         self._outcome = Outcome.OK
 
     async def run(self) -> Ended:
@@ -125,13 +150,11 @@ class Relay:
             async with asyncio.timeout(self._clocks.left_s + _CLIENT_GRACE_S):
                 await self._pump()
         except TimeoutError:
-            # The upstream's silence ends at its own deadline, before this: the client is slow.
-            self._outcome = Outcome.TIMEOUT
-            if responder.started:
-                slow = UpstreamInterrupted("the client took too long")
-                return await self._break_off(slow, Outcome.CANCELLED)
+            # The upstream's silence ends at its own deadline, before this.
+            return await self._out_of_time()
         except AttemptFailed as failed:
-            self._outcome = OUTCOME_OF[failed.failure]
+            if (ended := await self._failed(failed.failure)) is not None:
+                return ended
         except TidegateError as error:
             if not responder.started:
                 self._charge_withheld(error)
@@ -153,7 +176,23 @@ class Relay:
         # The client has its answer. The connection can serve another attempt once the upstream
         # has ended its framing, but nobody waits for that: the reservation ends now.
         self._inbox.let_end(_POOL_GRACE_S)
-        return Ended(Outcome.OK, 200)
+        return self._ended(Outcome.OK)
+
+    async def _failed(self, failure: Failure) -> Ended | None:
+        """The upstream's part is over; None if an answer that had begun has broken off."""
+        self._outcome = OUTCOME_OF[failure]
+        if self._outcome is Outcome.TIMEOUT and self._clocks.was_held_up:
+            return await self._out_of_time()
+        if self._call.responder.started:
+            return None
+        return Ended(self._outcome, 200, passing=failure in PASSING)
+
+    async def _out_of_time(self) -> Ended:
+        """The request's time is over, by the client or by our own work on it."""
+        if not self._call.responder.started:
+            raise AllProvidersFailed(self._call.failover.header, status=504)
+        slow = UpstreamInterrupted("the client took too long")
+        return await self._break_off(slow, Outcome.CANCELLED)
 
     async def _pump(self) -> None:
         stage, inbox = self._stage, self._inbox
@@ -200,12 +239,12 @@ class Relay:
         call = self._call
         if not call.responder.started:
             # From here on the tenant pays for what it gets, and no other target is tried.
+            now_s = self._clock.monotonic_s()
             call.charge.commit()
-            call.failover.commit()
+            call.failover.commit(now_s, first_token_s=self._clocks.first_token_s)
             self._account()
             self._metrics.first_byte(
-                provider=self._step.target.provider,
-                seconds=self._clock.monotonic_s() - call.started_s,
+                provider=self._step.target.provider, seconds=now_s - call.started_s
             )
             headers = self._headers()
             if not call.stream:
@@ -223,7 +262,12 @@ class Relay:
             call.trail.step("redaction", "block", detector=error.kind)
         call.trail.step("cut", "error_event", code=error.code)
         await call.responder.end(self._stage.fail(error, call.responder.request_id))
-        return Ended(outcome, 200, code=error.code)
+        return self._ended(outcome, error.code)
+
+    def _ended(self, outcome: Outcome, code: str = "ok") -> Ended:
+        pace = self._call.slow_tokens_per_s
+        slow = pace > 0 and self._clocks.is_slower(self._stage.spent.output_tokens, pace)
+        return Ended(outcome, 200, code=code, slow=slow)
 
     def _charge_withheld(self, error: TidegateError) -> None:
         """An answer that our own policy withholds was still made for this tenant."""
@@ -249,6 +293,7 @@ class Relay:
         return (
             (b"x-tidegate-provider", self._step.target.provider.encode()),
             attempts_header(self._call.failover),
+            *self._call.passed,
         )
 
 
@@ -263,41 +308,3 @@ def outcome_of(error: BaseException) -> Outcome:
     It served, if all that happened is that our own policy blocked the content; else nothing.
     """
     return Outcome.OK if isinstance(error, ContentBlocked) else Outcome.CANCELLED
-
-
-class _Clocks:
-    """The deadline in force: that of the attempt until the first token, then idle and total.
-
-    Time in which the client did not take what it was sent does not count against the upstream.
-    """
-
-    def __init__(self, clock: Clock, call: ChatCall, attempt_due_s: float) -> None:
-        self._clock = clock
-        self._idle_s = call.deadlines.idle_s
-        self._total_due_s = call.started_s + call.deadlines.stream_total_s
-        self._stream = call.stream
-        self._tokens = 0
-        self._stopped_s = 0.0
-        self.due_s = attempt_due_s
-
-    @property
-    def left_s(self) -> float:
-        """Seconds until the request's time is over, whoever takes it."""
-        return max(0.0, max(self._total_due_s, self.due_s) - self._clock.monotonic_s())
-
-    def saw(self, tokens: int) -> None:
-        """Only a token moves the deadline: comments and empty deltas do not."""
-        if self._stream and tokens > self._tokens:
-            self._tokens = tokens
-            self.due_s = min(self._clock.monotonic_s() + self._idle_s, self._total_due_s)
-
-    def stopped(self) -> "_Clocks":
-        """A block in which we wait for the client."""
-        return self
-
-    def __enter__(self) -> None:
-        self._stopped_s = self._clock.monotonic_s()
-
-    def __exit__(self, *exc: object) -> None:
-        waited_s = self._clock.monotonic_s() - self._stopped_s
-        self.due_s = min(self.due_s + waited_s, max(self._total_due_s, self.due_s))

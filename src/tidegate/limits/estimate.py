@@ -63,14 +63,21 @@ def estimate_request(
     choices; `default_output_tokens` each, marked as our guess, if there is none. Never raises;
     no figure exceeds MAX_AMOUNT. Cost: one pass over the strings of the body.
     """
-    choices = max(1, *(_whole(body.get(field)) for field in _CHOICE_FIELDS))
-    most = max(_whole(body.get(field)) for field in _OUTPUT_FIELDS)
-    each = most or default_output_tokens
+    output_tokens, is_default = answer_tokens(body, default_output_tokens)
     return Need(
         input_tokens=_prompt_tokens(body),
-        output_tokens=min(each * choices, MAX_AMOUNT),
-        output_is_default=most == 0,
+        output_tokens=output_tokens,
+        output_is_default=is_default,
     )
+
+
+def answer_tokens(
+    body: Mapping[str, object], default_output_tokens: int = DEFAULT_OUTPUT_TOKENS
+) -> tuple[int, bool]:
+    """The most that the answer to `body` may be, and whether that is only our guess."""
+    choices = max(1, *(_whole(body.get(field)) for field in _CHOICE_FIELDS))
+    most = max(_whole(body.get(field)) for field in _OUTPUT_FIELDS)
+    return min((most or default_output_tokens) * choices, MAX_AMOUNT), most == 0
 
 
 def estimate_text(text: str) -> int:
@@ -190,6 +197,7 @@ __all__ = [
     "MESSAGE_TOKENS",
     "SAFETY",
     "TextMeter",
+    "answer_tokens",
     "estimate_request",
     "estimate_text",
 ]

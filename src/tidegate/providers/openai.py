@@ -20,13 +20,8 @@ from tidegate.providers.base import (
     Usage,
     UsageWish,
 )
-from tidegate.providers.splice import (
-    in_front,
-    member_span,
-    replace_model,
-    with_members,
-    without_member,
-)
+from tidegate.providers.overrides import overridden
+from tidegate.providers.splice import in_front, member_span, replace_model, without_member
 from tidegate.routing.outcome import Outcome, classify
 from tidegate.routing.plan import Target
 
@@ -99,15 +94,16 @@ def chat_request(
 
     `body` is a JSON object that strictjson has accepted and `model` its top-level "model" (None
     if absent). The same bytes are sent unless the target or the provider gives the model
-    another name, or `wish` adds the one for a report of usage. The only credential in it
-    is the target's own, and no header of the client's is taken over. Raises ValueError if
-    `target` belongs to another provider.
+    another name, the target sets parameters, or `wish` adds the one for a report of usage. The
+    only credential in it is the target's own, and no header of the client's is taken over.
+    Raises ValueError if `target` belongs to another provider.
     """
     if target.provider != provider.name:
         raise ValueError("the target belongs to another provider")
     sent = provider.model_sent(target.upstream_model, model)
     if sent is not None and sent != model:
         body = replace_model(body, sent)
+    body = overridden(body, target.parameters)
     body = asking_for_usage(body, wish)
     return ProviderRequest(
         method="POST",

@@ -1,11 +1,13 @@
 """What a request may cost is the most any target would ask; what it did cost is who served."""
 
+from dataclasses import replace
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.gateway.pipeline import Spent
-from tidegate.gateway.quote import Quote
+from tidegate.gateway.quote import Quote, needs
 from tidegate.limits.ledger import MAX_AMOUNT, Limit, LimitTable, Need
 from tidegate.limits.prices import Price, PriceTable
 from tidegate.policy import Principal
@@ -32,8 +34,10 @@ def quote(
     prices: PriceTable = PRICES,
     model: str | None = "m",
     factor: float = 1.0,
+    document: dict[str, object] | None = None,
 ) -> Quote:
-    return Quote.of(estimate, route, PROVIDERS, prices, model=model, factor=factor)
+    asked = needs(route, document or {}, estimate)
+    return Quote.of(asked, PROVIDERS, prices, model=model, factor=factor)
 
 
 def spent(usage: Usage | None, text: str = "") -> Spent:
@@ -117,6 +121,7 @@ def test_one_figure_for_prompt_and_answer_is_the_estimate_of_the_prompt_and_the_
     assert (bill.counted, bill.prompt) == (prompt is None, prompt)
 
 
+
 @pytest.mark.parametrize(
     ("cap", "factor", "asked"),
     [(1000, 2.0, 250), (249, 2.0, 150), (149, 2.0, 150), (1000, 0.5, 100), (99, 0.5, 100)],
@@ -135,3 +140,68 @@ def test_a_guessed_answer_gives_way_to_a_small_budget_but_its_prompt_does_not() 
         table = LimitTable([Limit("budget", "money_micros", cap)])
         (charge,) = quote(guessed).charges(table, WHO, "default")
         assert charge.amount == asked
+
+
+DEFAULT = Need(100, 1024, output_is_default=True)
+LONG, SHORT = ({"max_tokens": 5000}, {"max_tokens": 20})
+
+
+@pytest.mark.parametrize(
+    ("parameters", "document", "estimate", "output", "guessed"),
+    [
+        # What the operator sets is sent, so it is what may be used: more than was asked for ...
+        ((LONG, None), {"max_tokens": 50}, ESTIMATE, 5000, False),
+        ((LONG, None), {"max_completion_tokens": 50, "n": 2}, Need(100, 100), 10_000, False),
+        # ... or less; but another target may still give all of it.
+        ((SHORT, SHORT), {"max_tokens": 50}, ESTIMATE, 20, False),
+        ((SHORT, None), {"max_tokens": 50}, ESTIMATE, 50, False),
+        ((SHORT, None), {}, DEFAULT, 1024, True),
+        ((LONG, None), {}, DEFAULT, 5000, False),
+        # Equal figures: the one that somebody set does not give way.
+        (({"max_tokens": 1024}, None), {}, DEFAULT, 1024, False),
+        # Without a length of the answer, nothing changes.
+        (({"temperature": 0}, None), {"max_tokens": 50}, ESTIMATE, 50, False),
+        (({"max_tokens": None}, None), {"max_tokens": 50}, ESTIMATE, 1024, True),
+    ],
+)
+def test_what_a_target_sets_is_what_is_reserved(
+    parameters: tuple[dict[str, object] | None, ...],
+    document: dict[str, object],
+    estimate: Need,
+    output: int,
+    *,
+    guessed: bool,
+) -> None:
+    targets = tuple(
+        replace(target, parameters=given or {})
+        for target, given in zip(ROUTE.targets, parameters, strict=True)
+    )
+    found = quote(estimate, route=replace(ROUTE, targets=targets), document=document).need
+    assert (found.output_tokens, found.output_is_default) == (output, guessed)
+    assert found.input_tokens == 100
+    most = max(
+        price.most(100, answer)
+        for price, answer in zip(
+            (CHEAP, DEAR), _answers(parameters, document, estimate), strict=True
+        )
+    )
+    assert found.money_micros == most
+
+
+def _answers(
+    parameters: tuple[dict[str, object] | None, ...], document: dict[str, object], estimate: Need
+) -> list[int]:
+    route = replace(
+        ROUTE,
+        targets=tuple(
+            replace(target, parameters=given or {})
+            for target, given in zip(ROUTE.targets, parameters, strict=True)
+        ),
+    )
+    return [need.output_tokens for _, need in needs(route, document, estimate)]
+
+
+def test_of_two_targets_that_differ_only_in_what_they_set_the_longer_is_reserved() -> None:
+    targets = (replace(CHEAP_TARGET, parameters=LONG), replace(CHEAP_TARGET, parameters=SHORT))
+    route = replace(ROUTE, targets=targets)
+    assert quote(route=route, document={"max_tokens": 50}).need.output_tokens == 5000
