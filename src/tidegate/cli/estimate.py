@@ -4,11 +4,20 @@ Lives here: reading a text or a request, and the two tables. Does not live here:
 its samples (limits).
 """
 
+import codecs
 import json
+import os
+import stat
 import sys
+from io import UnsupportedOperation
 from pathlib import Path
+from typing import BinaryIO
 
 import click
+
+_PIECE_BYTES = 65_536
+# As much as the gateway reads of a request unless its file says otherwise.
+_REQUEST_BYTES = 33_554_432
 
 
 @click.command(epilog="Example: tidegate estimate request.json")
@@ -17,13 +26,14 @@ import click
 def estimate(file: Path | None, *, as_json: bool) -> None:
     """What a prompt is estimated at before its call, and how far off that is.
 
-    FILE is a text, or the JSON body of a chat request; - reads stdin. Without FILE only the
-    measured error is shown: the estimate of sample texts beside their true tokens.
+    FILE is a text, or the JSON body of a chat request; - reads stdin, and so does a pipe without
+    FILE. With neither only the measured error is shown: the estimate of sample texts beside their
+    true tokens. A text of any length is read in pieces, a request up to 32 MiB.
 
     Limits reserve the estimate and settle what the provider reports. Between calls the gateway
     corrects it by a factor for each tenant and model.
     """
-    found = None if file is None else _estimated(file)
+    found = _found(file)
     from tidegate.limits.samples import measured, vocabulary  # noqa: PLC0415 - helps cost nothing
 
     samples = measured()
@@ -53,45 +63,61 @@ def estimate(file: Path | None, *, as_json: bool) -> None:
     click.echo(f"\ntokens: counted by {vocabulary()}; other models count differently")
 
 
-def _estimated(file: Path) -> dict[str, object]:
-    """The estimate of a file: of its text, or of the request that it holds."""
-    from tidegate.limits.estimate import estimate_request, estimate_text  # noqa: PLC0415
-
-    data = _read(file)
-    try:
-        text = data.decode("utf-8")
-    except UnicodeDecodeError:
-        raise click.ClickException(f"{file}: not a text in UTF-8.") from None
-    body = _request(text)
-    if body is None:
-        kind, tokens, output = "text", estimate_text(text), None
-    else:
-        need = estimate_request(body)
-        kind, tokens, output = "request", need.input_tokens, need.output_tokens
-    found: dict[str, object] = {
-        "file": "stdin" if str(file) == "-" else str(file),
-        "kind": kind,
-        "bytes": len(data),
-        "input_tokens": tokens,
-    }
-    if output is not None:
-        found["output_tokens"] = output
-    return found
-
-
-def _read(file: Path) -> bytes:
+def _found(file: Path | None) -> dict[str, object] | None:
+    """The estimate of what was given; None if nothing was."""
+    if file is None:
+        found = _estimated(sys.stdin.buffer, "stdin") if _is_piped() else None
+        return found if found is not None and found["bytes"] else None
     if str(file) == "-":
-        return sys.stdin.buffer.read()
+        return _estimated(sys.stdin.buffer, "stdin")
     try:
-        return file.read_bytes()
+        with file.open("rb") as source:
+            return _estimated(source, str(file))
     except OSError as error:
         raise click.ClickException(f"{file}: {error.strerror or 'cannot be read'}.") from None
 
 
-def _request(text: str) -> dict[str, object] | None:
-    """The chat request in `text`; None if it is something else, JSON included."""
+def _is_piped() -> bool:
+    """Whether somebody sends us something: not a terminal, and not the nothing of a service."""
     try:
-        value: object = json.loads(text)
+        mode = os.fstat(sys.stdin.fileno()).st_mode
+    except (AttributeError, OSError, UnsupportedOperation, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISREG(mode) or stat.S_ISSOCK(mode)
+
+
+def _estimated(source: BinaryIO, name: str) -> dict[str, object]:
+    """The estimate of a text, or of the request that it is; holds no more than one request."""
+    from tidegate.limits.estimate import TextMeter, estimate_request  # noqa: PLC0415
+
+    data = source.read(_PIECE_BYTES)
+    if data.lstrip().startswith(b"{"):
+        data += source.read(_REQUEST_BYTES - len(data))
+        if len(data) < _REQUEST_BYTES and (body := _request(data)) is not None:
+            need = estimate_request(body)
+            found = _report(name, "request", len(data), need.input_tokens)
+            return found | {"output_tokens": need.output_tokens}
+    meter, size = TextMeter(), 0
+    decoder = codecs.getincrementaldecoder("utf-8")()
+    try:
+        while data:
+            size += len(data)
+            meter.add(decoder.decode(data))
+            data = source.read(_PIECE_BYTES)
+        decoder.decode(b"", final=True)
+    except UnicodeDecodeError:
+        raise click.ClickException(f"{name}: not a text in UTF-8.") from None
+    return _report(name, "text", size, meter.estimate)
+
+
+def _report(name: str, kind: str, size: int, tokens: int) -> dict[str, object]:
+    return {"file": name, "kind": kind, "bytes": size, "input_tokens": tokens}
+
+
+def _request(data: bytes) -> dict[str, object] | None:
+    """The chat request in `data`; None if it is something else, JSON included."""
+    try:
+        value: object = json.loads(data.decode("utf-8"))
     except (ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) and isinstance(value.get("messages"), list) else None

@@ -109,6 +109,13 @@ class TextMeter:
             self._weigh_held()
         return math.ceil(self._weight)
 
+    @property
+    def estimate(self) -> int:
+        """What estimate_text says of the whole; cuts hardly matter."""
+        if self._chars:
+            self._weigh_held()
+        return math.ceil(self._weight * SAFETY)
+
     def _weigh_held(self) -> None:
         self._weight += _weigh("".join(self._held))
         self._held.clear()

@@ -2,10 +2,12 @@
 
 import io
 import json
+import os
 import sys
 from pathlib import Path
 
 import pytest
+from typing_extensions import Buffer
 
 from tidegate.cli import run
 from tidegate.limits.estimate import estimate_request, estimate_text
@@ -69,6 +71,70 @@ def test_stdin_is_a_file_too(
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(TEXT.encode())))
     found: dict[str, object] = report(capsys, "-")["estimate"]  # type: ignore[assignment]
     assert (found["file"], found["input_tokens"]) == ("stdin", estimate_text(TEXT))
+
+
+def test_a_pipe_is_read_without_being_named_and_an_empty_one_is_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for data in (TEXT.encode(), b""):
+        reads, writes = os.pipe()
+        os.write(writes, data)
+        os.close(writes)
+        with os.fdopen(reads) as pipe:
+            monkeypatch.setattr(sys, "stdin", pipe)
+            found = report(capsys)
+        assert ("estimate" in found) == bool(data)
+        if data:
+            assert found["estimate"] == {
+                "file": "stdin",
+                "kind": "text",
+                "bytes": len(data),
+                "input_tokens": estimate_text(TEXT),
+            }
+
+
+class Endless(io.RawIOBase):
+    """A text of `left` bytes that is never there as a whole; it remembers what was asked for."""
+
+    def __init__(self, unit: bytes, left: int) -> None:
+        self.unit, self.left, self.most = unit, left, 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Buffer) -> int:
+        view = memoryview(buffer)
+        self.most = max(self.most, len(view))
+        size = min(len(view), self.left)
+        view[:size] = (self.unit * (size // len(self.unit) + 1))[:size]
+        self.left -= size
+        return size
+
+
+@pytest.mark.parametrize("begin", ["", pytest.param("  {", marks=pytest.mark.full)])
+def test_a_text_of_any_length_is_read_in_pieces(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, begin: str
+) -> None:
+    """Also one that begins as a request would, once it is longer than any request."""
+    size = (40 if begin else 2) * 2**20
+    source = Endless(f"{begin} words ".encode(), size)
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BufferedReader(source)))
+    found: dict[str, int] = report(capsys, "-")["estimate"]  # type: ignore[assignment]
+    assert (found["bytes"], source.left) == (size, 0)
+    assert source.most <= (2**25 if begin else 2**17)
+    expected = estimate_text(f"{begin} words ") * size / len(f"{begin} words ")
+    assert found["input_tokens"] == pytest.approx(expected, rel=0.3)
+
+
+def test_a_character_that_a_piece_cuts_is_one_character(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    text = "a" + "é" * 100_000
+    (tmp_path / "text").write_text(text, encoding="utf-8")
+    found: dict[str, int] = report(capsys, str(tmp_path / "text"))["estimate"]  # type: ignore[assignment]
+    assert found["input_tokens"] == pytest.approx(estimate_text(text), abs=1)
+    (tmp_path / "cut").write_bytes(text.encode()[:-1])
+    assert run(["estimate", str(tmp_path / "cut")]) == 1
 
 
 def test_a_file_that_cannot_be_read_is_said_in_a_line(
