@@ -84,6 +84,28 @@ def test_a_file_that_vanishes_is_said_once_each_time_and_changes_nothing(
     run(body())
 
 
+def test_a_change_that_a_hangup_has_taken_is_not_taken_again(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        path = tmp_path / "tidegate.yaml"
+        path.write_text(OWN)
+        service = FakeService()
+        async with supervised(service, watch=path) as running:
+            await running.ready()
+            path.write_text(OWN + "\n")
+            send_signal(HUP)
+            await until(lambda: len(service.reloaded) == 1)
+            looks = iter(range(100))
+            await until(lambda: next(looks) == 60)  # some twelve looks at the file
+            assert len(service.reloaded) == 1
+            path.write_text(OWN + "\n\n")
+            await until(lambda: len(service.reloaded) == 2)
+        assert events(caplog.records).count("reloaded") == 2
+
+    run(body())
+
+
 def test_a_deny_list_that_changes_is_a_reload(run: Run, tmp_path: Path) -> None:
     async def body() -> None:
         path, names = tmp_path / "tidegate.yaml", tmp_path / "names.txt"

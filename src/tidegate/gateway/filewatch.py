@@ -28,6 +28,10 @@ class FileWatch:
         self._taken = self._last = _signature(path)
         self._missing = False
 
+    def take(self) -> None:
+        """The file is about to be read as it is: only what it becomes after that is a change."""
+        self._taken = _signature(self.path) or self._taken
+
     def look(self) -> Seen | None:
         """One look at the file; costs one `stat`."""
         now = _signature(self.path)

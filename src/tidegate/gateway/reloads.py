@@ -100,6 +100,9 @@ class Reloads:
 
     async def _take_over(self) -> tuple[Config, tuple[str, ...]]:
         """What is in force now, and what of it needs a restart. Raises ConfigInvalid."""
+        # Before it is read: what is written in between is read once more, never missed.
+        if self._watch is not None:
+            self._watch.take()
         # Reading and checking may take a while; streams go on meanwhile.
         config = await asyncio.to_thread(self._load)
         self._lists = ListWatch(config)

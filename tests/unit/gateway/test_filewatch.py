@@ -55,6 +55,19 @@ def test_a_file_that_comes_back_as_it_was_is_no_change(path: Path) -> None:
     assert looks(watch, 3) == [None, None, None]
 
 
+def test_what_was_taken_is_no_change_and_what_is_written_after_is(path: Path) -> None:
+    watch = FileWatch(path)
+    path.write_text("{ demo: true }")
+    watch.take()
+    assert looks(watch, 3) == [None, None, None]
+    path.write_text("{ demo: false }")
+    assert looks(watch, 3) == [None, "changed", None]
+    aside = path.rename(path.with_name("aside"))
+    watch.take()
+    aside.rename(path)
+    assert looks(watch, 3) == [None, None, None]
+
+
 def test_a_deny_list_that_changed_is_said_once_and_only_when_it_rests(path: Path) -> None:
     async def looks(times: int) -> list[bool]:
         return [await watch.changed() for _ in range(times)]
