@@ -69,29 +69,18 @@ class Gateway:
         self._targets = Targets()
         self._ledger = ledger_for(config, self._clock)
         self._transport = AiohttpTransport()
-        self._recorder = Recorder(
-            config.records.path,
-            self._clock,
-            queue=config.records.queue,
-            keep_days=config.records.keep_days,
-            max_bytes=config.records.max_bytes,
-            hash_key=self._secret,
-        )
+        self._recorder = self._make_recorder()
         self._charging = Charging(self._ledger, new_owner())
         self.metrics = Metrics()
         self._accounting = Accounting(self._recorder, self.metrics, self._clock)
-        bounds = Bounds(caps.upstream_event_bytes, caps.before_commit_bytes)
         self._inboxes = Inboxes(self._clock)
-        chance = Random()  # noqa: S311 - it spreads load and guards nothing
-        self._attempts = Attempts(
-            self._transport, self._inboxes, self._clock, bounds, self.metrics, chance
-        )
+        self._attempts = self._make_attempts()
         self._tool_upstream = ToolUpstream(
             self._transport, self._inboxes, self._clock, max_answer_bytes=caps.upstream_event_bytes
         )
         gate = BodyGate(caps.bodies_in_flight_bytes)
-        self._chat = self._make_chat(BodyReader(gate, max_bytes=caps.llm_body_bytes))
-        self._tools = self._make_tools(BodyReader(gate, max_bytes=caps.mcp_body_bytes))
+        self._chat = self._make_chat(gate)
+        self._tools = self._make_tools(gate)
         self._paths = self._path_table()
         self._front = Front(
             paths=lambda: self._paths,
@@ -197,10 +186,32 @@ class Gateway:
         self.readiness.revision = revision.config.revision
         self.metrics.revision(revision.config.revision)
 
-    def _make_chat(self, bodies: BodyReader) -> Chat:
+    def _make_recorder(self) -> Recorder:
+        records = self.config.records
+        return Recorder(
+            records.path,
+            self._clock,
+            queue=records.queue,
+            keep_days=records.keep_days,
+            max_bytes=records.max_bytes,
+            hash_key=self._secret,
+        )
+
+    def _make_attempts(self) -> Attempts:
+        caps = values.caps(self.config)
+        return Attempts(
+            self._transport,
+            self._inboxes,
+            self._clock,
+            Bounds(caps.upstream_event_bytes, caps.before_commit_bytes),
+            self.metrics,
+            Random(),  # noqa: S311 - it spreads load and guards nothing
+        )
+
+    def _make_chat(self, gate: BodyGate) -> Chat:
         return Chat(
             policy=lambda: self._revision.chat,
-            bodies=bodies,
+            bodies=BodyReader(gate, max_bytes=values.caps(self.config).llm_body_bytes),
             charging=self._charging,
             attempts=self._attempts,
             targets=self._targets,
@@ -208,10 +219,10 @@ class Gateway:
             classifiers=Classifiers(self._transport, self._inboxes, self._clock, self.metrics),
         )
 
-    def _make_tools(self, bodies: BodyReader) -> ToolTraffic:
+    def _make_tools(self, gate: BodyGate) -> ToolTraffic:
         return ToolTraffic(
             policy=lambda: self._revision.tools,
-            bodies=bodies,
+            bodies=BodyReader(gate, max_bytes=values.caps(self.config).mcp_body_bytes),
             charging=self._charging,
             accounting=self._accounting,
             upstream=self._tool_upstream,

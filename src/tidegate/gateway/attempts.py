@@ -214,6 +214,7 @@ class Attempts:
                 inbox.arm(step.deadline_s)
                 status, headers = await inbox.head()
                 call.upstream_status = status
+                call.failover.note_room(scarce_for_s(headers, self._clock.now_s()), call.began_s)
                 if status != 200:
                     due_s = self._clock.monotonic_s() + self._bounds.error_body_s
                     inbox.arm(min(step.deadline_s, due_s))
@@ -225,18 +226,12 @@ class Attempts:
                     return Ended(classify(status, headers, body), status, wish_s, passing=passing)
                 if is_second:
                     self._note_refused_usage(call, step)
-                self._note_head(call, headers)
+                call.passed = passed_headers(headers)
                 call.stage = self._stage(call, headers)
                 return await Relay(call, step, inbox, call.stage, self._clock, self._metrics).run()
             except AttemptFailed as failed:
                 passing = failed.failure in PASSING
                 return Ended(OUTCOME_OF[failed.failure], passing=passing)
-
-    def _note_head(self, call: ChatCall, headers: Mapping[str, str]) -> None:
-        """What a good head says besides: the room that is left there, and words for the client."""
-        scarce_s = scarce_for_s(headers, self._clock.now_s())
-        call.failover.note_room(scarce_s, call.began_s)
-        call.passed = passed_headers(headers)
 
     def _note_refused_usage(self, call: ChatCall, step: Try) -> None:
         """Without the wish it was accepted: do not ask this model again for a while."""
