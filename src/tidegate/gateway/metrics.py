@@ -5,7 +5,7 @@ named by what happened. Does not live here: when something happens (the path fun
 listener (admin). Never a label: keys, principals, request ids, model names as clients send them.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -13,6 +13,8 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, Info, Proce
 from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
+
+from tidegate.gateway.target_rows import TargetRow
 
 OTHER = "other"
 _MOST_VALUES = 200
@@ -58,17 +60,14 @@ class SettlementsState(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """What is asked for its state at each scrape; None is left out.
-
-    `breakers` gives (provider, state) for each target, state being closed, half_open or open.
-    """
+    """What is asked for its state at each scrape; None is left out."""
 
     records: RecordsState | None = None
     in_flight: Callable[[], int] | None = None
     store_degraded: Callable[[], bool] | None = None
     clock_ahead_s: Callable[[], float] | None = None
     settlements: SettlementsState | None = None
-    breakers: Callable[[], Iterable[tuple[str, str]]] | None = None
+    targets: Callable[[], Iterable[TargetRow]] | None = None
     log_fields_dropped: Callable[[], int] | None = None
 
 
@@ -108,6 +107,23 @@ class Metrics:
         """One target was tried or skipped."""
         labels = (self._bounded("provider", provider), self._bounded("outcome", result))
         self._attempts.labels(*labels).inc()
+
+    def retry(self, *, provider: str, kind: str) -> None:
+        """A request asks a further target, or the same again: `kind` is failover, same_target."""
+        self._retries.labels(self._bounded("provider", provider), kind).inc()
+
+    def breaker_changed(self, *, provider: str, state: str) -> None:
+        """The breaker of a target is in this state from now on."""
+        self._transitions.labels(self._bounded("provider", provider), state).inc()
+
+    def cooled(self, *, provider: str, reason: str) -> None:
+        """A target begins to rest; `reason` is an outcome."""
+        labels = (self._bounded("provider", provider), self._bounded("outcome", reason))
+        self._coolings.labels(*labels).inc()
+
+    def alerted(self, *, provider: str, kind: str) -> None:
+        """A target needs its operator; `kind` names the log line."""
+        self._alerts.labels(self._bounded("provider", provider), kind).inc()
 
     def first_byte(self, *, provider: str, seconds: float) -> None:
         """The first content of an answer left, so long after its request had arrived."""
@@ -175,6 +191,16 @@ class Metrics:
         )
         self._refused = counter("refused", "Requests refused before identity.", "code")
         self._attempts = counter("attempts", "Targets tried or skipped.", "provider", "result")
+        self._retries = counter(
+            "retries", "Further attempts at one request, by whom they asked.", "provider", "kind"
+        )
+        self._transitions = counter(
+            "breaker_transitions", "Changes of a breaker's state.", "provider", "state"
+        )
+        self._coolings = counter("coolings", "Rests begun.", "provider", "reason")
+        self._alerts = counter(
+            "provider_alerts", "Refusals that only an operator can mend.", "provider", "kind"
+        )
         self._tokens = counter("tokens", "Tokens settled.", "tenant", "kind")
         self._cost = counter("cost_micros", "Money settled, in millionths.", "tenant")
         self._abandoned_tokens = counter(
@@ -266,8 +292,8 @@ class _AtScrape(Collector):
             yield _total("log_fields_dropped", "Log fields outside the allow-list.", dropped)
         if watched.records is not None:
             yield from _records(watched.records)
-        if watched.breakers is not None:
-            yield _breakers(watched.breakers())
+        if watched.targets is not None:
+            yield from _targets(tuple(watched.targets()))
 
 
 def _settlements(settlements: SettlementsState) -> Iterator[Metric]:
@@ -287,18 +313,27 @@ def _records(records: RecordsState) -> Iterator[Metric]:
     yield _gauge("audit_chain_length", "Entries in the chain of this process.", length)
 
 
-def _breakers(states: Iterable[tuple[str, str]]) -> Metric:
+def _targets(rows: Sequence[TargetRow]) -> Iterator[Metric]:
     worst: dict[str, int] = {}
-    for provider, state in states:
-        worst[provider] = max(worst.get(provider, 0), _BREAKER_STATES.get(state, 2))
-    family = GaugeMetricFamily(
-        "tidegate_breaker_state",
-        "0 closed, 1 half open, 2 open: the worst target of the provider.",
-        labels=("provider",),
-    )
+    names = ("provider", "model", "credential")
+    text = "0 closed, 1 half open, 2 open: the breaker of each target."
+    states = GaugeMetricFamily("tidegate_target_state", text, labels=names)
+    text = "What is left of a target's rest."
+    rests = GaugeMetricFamily("tidegate_target_cooling_seconds", text, labels=names)
+    for row in rows:
+        state = _BREAKER_STATES.get(row.state, 2)
+        worst[row.provider] = max(worst.get(row.provider, 0), state)
+        # Both names are the file's; a key that replaces another one is the same series.
+        labels = (row.provider, row.model or "", str(row.credential.index if row.credential else 0))
+        states.add_metric(labels, state)
+        rests.add_metric(labels, row.cooling_s)
+    yield states
+    yield rests
+    text = "0 closed, 1 half open, 2 open: the worst target of the provider."
+    family = GaugeMetricFamily("tidegate_breaker_state", text, labels=("provider",))
     for provider, value in worst.items():
         family.add_metric((provider,), value)
-    return family
+    yield family
 
 
 def _gauge(name: str, text: str, value: float) -> Metric:

@@ -1,11 +1,15 @@
 """Are the numbers right, and is their number bounded?"""
 
 from dataclasses import dataclass
+from typing import Any
 
 import pytest
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.gateway.metrics import OTHER, Metrics, Watched
+from tidegate.gateway.target_rows import Credential, TargetRow, target_rows
+from tidegate.routing import Route, Target, Targets
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
 
@@ -32,6 +36,10 @@ def test_every_event_counts_under_its_labels() -> None:
         )
         metrics.refused(code="gateway.unauthenticated")
         metrics.attempt(provider="primary", result="rate_limited")
+        metrics.retry(provider="backup", kind="failover")
+        metrics.breaker_changed(provider="primary", state="open")
+        metrics.cooled(provider="primary", reason="rate_limited")
+        metrics.alerted(provider="primary", kind="provider_quota_exhausted")
         metrics.first_byte(provider="primary", seconds=0.3)
         metrics.tokens(tenant="acme", kind="output", amount=21)
         metrics.cost(tenant="acme", micros=74)
@@ -51,6 +59,10 @@ def test_every_event_counts_under_its_labels() -> None:
         sample("request_seconds_bucket", surface="chat", le="0.25"): 2,
         sample("refused_total", code="gateway.unauthenticated"): 2,
         sample("attempts_total", provider="primary", result="rate_limited"): 2,
+        sample("retries_total", provider="backup", kind="failover"): 2,
+        sample("breaker_transitions_total", provider="primary", state="open"): 2,
+        sample("coolings_total", provider="primary", reason="rate_limited"): 2,
+        sample("provider_alerts_total", provider="primary", kind="provider_quota_exhausted"): 2,
         sample("first_byte_seconds_sum", provider="primary"): 0.6,
         sample("tokens_total", tenant="acme", kind="output"): 42,
         sample("cost_micros_total", tenant="acme"): 148,
@@ -82,6 +94,11 @@ class Settlements:
     unconfirmed: int = 2
 
 
+def row(provider: str, state: str, **known: Any) -> TargetRow:
+    (idle,) = target_rows([Route("r", (Target(provider),))], Targets(), 0.0)
+    return structs.replace(idle, state=state, **known)
+
+
 def test_what_is_watched_is_asked_at_each_scrape() -> None:
     metrics, running = Metrics(), [0]
     assert sample("requests_in_flight") not in scraped(metrics)
@@ -91,12 +108,12 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
         store_degraded=lambda: True,
         clock_ahead_s=lambda: -3600.5,
         settlements=Settlements(),
-        breakers=lambda: [
-            ("primary", "closed"),
-            ("primary", "half_open"),
-            ("backup", "open"),
-            ("third", "closed"),
-            ("odd", "unheard of"),
+        targets=lambda: [
+            row("primary", "closed"),
+            row("primary", "half_open", model="large", cooling_s=2.5),
+            row("backup", "open", credential=Credential(1, "aaaaaaaa")),
+            row("third", "closed"),
+            row("odd", "unheard of"),
         ],
         log_fields_dropped=lambda: 4,
     )
@@ -119,6 +136,11 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
         sample("breaker_state", provider="backup"): 2,
         sample("breaker_state", provider="third"): 0,
         sample("breaker_state", provider="odd"): 2,
+        sample("target_state", provider="primary", model="", credential="0"): 0,
+        sample("target_state", provider="primary", model="large", credential="0"): 1,
+        sample("target_state", provider="backup", model="", credential="1"): 2,
+        sample("target_cooling_seconds", provider="primary", model="", credential="0"): 0,
+        sample("target_cooling_seconds", provider="primary", model="large", credential="0"): 2.5,
     }
     assert {key: numbers[key] for key in expected} == expected
 

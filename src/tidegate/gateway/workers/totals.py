@@ -17,6 +17,8 @@ FARTHEST = frozenset(
         "tidegate_store_degraded",
         "tidegate_records_degraded",
         "tidegate_breaker_state",
+        "tidegate_target_state",
+        "tidegate_target_cooling_seconds",
         "tidegate_wall_clock_ahead_seconds",
     }
 )

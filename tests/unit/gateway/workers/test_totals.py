@@ -4,14 +4,20 @@ from fractions import Fraction
 from random import Random
 
 import pytest
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from tidegate.gateway.metrics import Metrics, Watched
+from tidegate.gateway.target_rows import target_rows
 from tidegate.gateway.workers.actions import Standing
 from tidegate.gateway.workers.numbers import families_of, scrape
 from tidegate.gateway.workers.totals import FARTHEST, PARENT, Totals
 from tidegate.gateway.workers.words import Family, Sample
+from tidegate.routing import Route, Target, Targets
 
+OPEN = structs.replace(
+    target_rows([Route("r", (Target("p"),))], Targets(), 0.0)[0], state="open", cooling_s=3.0
+)
 STANDING = Standing(2, 1, 1, (2,), (1,), draining=False)
 
 
@@ -141,7 +147,7 @@ def test_a_scrape_is_valid_and_histograms_keep_their_order() -> None:
         metrics = Metrics()
         is_broken = run == 2
         metrics.watched = Watched(
-            store_degraded=lambda broken=is_broken: broken, breakers=lambda: [("p", "open")]
+            store_degraded=lambda broken=is_broken: broken, targets=lambda: [OPEN]
         )
         metrics.request_ended(surface="chat", tenant='a"\n\\', outcome="ok", seconds=0.02)
         metrics.revision("worker's")
@@ -160,6 +166,8 @@ def test_a_scrape_is_valid_and_histograms_keep_their_order() -> None:
     assert samples["tidegate_requests_total", ("", 'a"\n\\', "chat", "ok")] == 2
     assert samples["tidegate_store_degraded", ()] == 1
     assert samples["tidegate_breaker_state", ("p",)] == 2
+    assert samples["tidegate_target_state", ("", "0", "p")] == 2
+    assert samples["tidegate_target_cooling_seconds", ("", "0", "p")] == 3
     assert samples["tidegate_config_revision_info", ("whole",)] == 1
     assert samples["tidegate_config_reload_failures_total", ()] == 1
     assert samples["tidegate_workers", ("accepting",)] == 1
@@ -180,7 +188,7 @@ def test_every_gauge_of_states_is_known_as_one() -> None:
     metrics = Metrics()
     metrics.watched = Watched(
         store_degraded=lambda: False,
-        breakers=lambda: [("p", "open")],
+        targets=lambda: [OPEN],
         clock_ahead_s=lambda: 0.0,
     )
     shown = {f.name for f in families_of(metrics) if f.kind == "gauge"}
