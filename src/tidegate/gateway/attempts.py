@@ -25,6 +25,7 @@ from tidegate.gateway.relay import (
     attempts_header,
     outcome_of,
 )
+from tidegate.gateway.target_watch import TargetWatch
 from tidegate.limits.ledger import Need
 from tidegate.providers.base import UsageWish
 from tidegate.providers.openai import chat_request, refuses_usage
@@ -87,6 +88,7 @@ class Attempts:
         self._clock = clock
         self._metrics = metrics
         self._bounds = bounds
+        self._watch = TargetWatch(metrics, clock)
         self._refusing_usage: dict[tuple[str, str | None], float] = {}
 
     async def answer(self, call: ChatCall) -> str:
@@ -98,6 +100,7 @@ class Attempts:
         """
         failover = call.failover
         step = failover.start(self._clock.monotonic_s())
+        self._watch.note(failover, call.trail.request_id)
         noted = self._note_skipped(call, 0)
         while isinstance(step, Try):
             ended = await self._carried(step, call)
@@ -106,7 +109,9 @@ class Attempts:
             jitter = self.random.uniform(-1.0, 1.0)
             if call.responder.started:
                 failover.finished(ended.outcome, now_s, slow=ended.slow, jitter=jitter)
+                self._watch.note(failover, call.trail.request_id, asked=step.target)
                 return ended.code
+            asked = step.target
             step = failover.on(
                 ended.outcome,
                 now_s,
@@ -114,6 +119,7 @@ class Attempts:
                 passing=ended.passing,
                 jitter=jitter,
             )
+            self._watch.note(failover, call.trail.request_id, asked=asked, then=step)
             noted = self._note_skipped(call, noted)
         call.responder.extra.append(attempts_header(failover))
         raise step.error
@@ -154,6 +160,7 @@ class Attempts:
             _charge_who_left(call, step)
         outcome = outcome_of(error)
         call.failover.finished(outcome, self._clock.monotonic_s())
+        self._watch.note(call.failover, call.trail.request_id, asked=step.target)
         self._note(call, step, Ended(outcome, call.upstream_status))
 
     def _note_skipped(self, call: ChatCall, noted: int) -> int:
