@@ -115,11 +115,13 @@ Script = Callable[[Asked], Awaitable[None]]
 class Providers:
     """A transport without sockets. Attempt n at a provider runs its script n; the last repeats.
 
-    `asked` holds every attempt in order, `running` those that neither ended nor were aborted.
+    `asked` holds every attempt in order, `running` those that neither ended nor were aborted. A
+    script takes no longer than `bound_s`.
     """
 
     def __init__(self, **scripts: Script | list[Script]) -> None:
         self.asked: list[Asked] = []
+        self.bound_s: float | None = WAIT_S
         self.scripts = {
             name: list(given) if isinstance(given, list) else [given]
             for name, given in scripts.items()
@@ -159,7 +161,7 @@ class Providers:
         return asked
 
     async def _run(self, script: Script, asked: Asked) -> None:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(self.bound_s):
             await script(asked)
 
     async def open(self) -> None:

@@ -5,7 +5,7 @@ import hashlib
 import json
 import logging
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
@@ -80,7 +80,8 @@ class Records:
 class ChatWorld:
     """The first listener with the chat path and two providers, primary before backup.
 
-    `scripts` say what each provider does, attempt by attempt; `transport` replaces them.
+    `scripts` say what each provider does, attempt by attempt; `transport` replaces them. `targets`
+    are names, or the targets themselves; `route` holds further fields of the route.
     """
 
     def __init__(
@@ -94,7 +95,7 @@ class ChatWorld:
         ledger: Ledger | None = None,
         urls: dict[str, str] | None = None,
         models: dict[str, str | None] | None = None,
-        targets: tuple[str, ...] = ("primary", "backup"),
+        targets: tuple[str | Target, ...] = ("primary", "backup"),
         max_in_flight: int = 100,
         max_body_bytes: int = 1 << 22,
         bodies_bytes: int = 1 << 26,
@@ -104,6 +105,7 @@ class ChatWorld:
         failover_on_credential_error: bool = False,
         prices: Mapping[str, Mapping[str, Price]] | None = None,
         seed: int = 1,
+        route: Mapping[str, Any] | None = None,
         **scripts: Script | list[Script],
     ) -> None:
         self.clock: Clock = clock or SystemClock()
@@ -115,16 +117,21 @@ class ChatWorld:
         self.charging = Charging(self.ledger, "test")
         self.targets = Targets()
         self.gate = BodyGate(bodies_bytes)
-        addresses = urls or {name: f"http://{name}.example/v1" for name in targets}
-        self.route = Route(
+        asked = tuple(
+            one if isinstance(one, Target) else Target(one, credential_id=one) for one in targets
+        )
+        names = dict.fromkeys(target.provider for target in asked)
+        addresses = urls or {name: f"http://{name}.example/v1" for name in names}
+        made = Route(
             "default",
-            tuple(Target(name, credential_id=name) for name in targets),
+            asked,
             deadlines=deadlines or Deadlines(first_token_s=2.0, idle_s=2.0, total_s=4.0),
             cooling=Cooling(on_429_s=0.0),
             breaker=breaker or BreakerSettings(),
             attempts=attempts,
             failover_on_credential_error=failover_on_credential_error,
         )
+        self.route = replace(made, **route) if route else made
         self.policy = ChatPolicy(
             revision="r1",
             keys=keys(),
