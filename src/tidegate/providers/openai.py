@@ -313,8 +313,9 @@ def _usage(value: object) -> Usage | None:
 
     What a total has beyond its parts is output: some providers leave thoughts out of
     `completion_tokens`, and bill them. A prompt without a figure of its own is None, unless the
-    total shows it: no prompt is free. A total alone stays undivided. Fractions are rounded up;
-    what is negative or beyond all reason is no figure.
+    total shows it: no prompt is free. A total alone stays undivided; beside parts that are no
+    figures it is none either. Fractions are rounded up; what is negative or beyond all reason is
+    no figure.
     """
     if not isinstance(value, dict):
         return None
@@ -324,11 +325,17 @@ def _usage(value: object) -> Usage | None:
     if not prompt and completion and stated > completion:
         prompt = stated - completion
     total = max(stated, prompt + completion)
-    if not total:
+    if not total or _has_odd_parts(value):
         return None
     if not prompt:
         return Usage(None, completion, total)
     return Usage(prompt, total - prompt, total, min(_cached(value), prompt))
+
+
+def _has_odd_parts(usage: Mapping[str, object]) -> bool:
+    """Whether both parts count as nothing, and not because they were left out or zero."""
+    parts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
+    return not any(map(_count, parts)) and any(part not in (None, 0) for part in parts)
 
 
 def _cached(usage: Mapping[str, object]) -> int:
