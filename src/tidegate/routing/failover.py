@@ -24,8 +24,8 @@ asked nobody else and nobody else can be asked now, and the target's budget of r
 from dataclasses import dataclass
 
 from tidegate.errors import AllProvidersFailed, TidegateError
-from tidegate.routing.breaker import Permit, State
-from tidegate.routing.history import Change
+from tidegate.routing.breaker import Permit
+from tidegate.routing.history import Change, Skip
 from tidegate.routing.outcome import TAXONOMY, Handling, Onward, Outcome, Trips
 from tidegate.routing.plan import Route, Target
 from tidegate.routing.targets import Targets, TargetState
@@ -84,7 +84,7 @@ class Failover:
 
     `jitter` is a random number in [-1, 1] wherever it is asked for. `alert` names what the last
     failure asks the operator to mend, or is "". `changes` holds what the walk has changed for
-    others, in order.
+    others, in order, and `skips` the targets it passed over.
     """
 
     def __init__(
@@ -100,6 +100,7 @@ class Failover:
     ) -> None:
         self.attempts: list[tuple[str, Outcome]] = []
         self.changes: list[Change] = []
+        self.skips: list[Skip] = []
         self.alert = ""
         self._route = route
         self._order = route.targets if order is None else order
@@ -252,29 +253,36 @@ class Failover:
         )
 
     def _again(self, target: Target, now_s: float, jitter: float) -> Step:
-        self._state(target).retry(now_s)
         # Full jitter: anything from at once to the whole pause.
         pause_s = _RETRY_PAUSE_S * (1.0 + jitter) / 2.0
         step = self._try(target, now_s, pause_s=pause_s, again=True)
-        return self._advance(now_s) if step is None else step
+        if step is None:
+            return self._advance(now_s)
+        self._state(target).retry(now_s)
+        return step
 
     def _try(
         self, target: Target, now_s: float, *, pause_s: float = 0.0, again: bool = False
     ) -> Try | None:
         state = self._state(target)
         if state.is_cooling(now_s):
-            self.attempts.append((target.provider, Outcome.COOLING))
+            self._skip(target, Outcome.COOLING, now_s)
             return None
         deadline_s = self._deadline(now_s + pause_s)
         permit = state.breaker.permit(now_s, lease_s=deadline_s - now_s + _LEASE_SLACK_S)
         if permit is None:
-            self.attempts.append((target.provider, Outcome.OPEN))
+            self._skip(target, Outcome.OPEN, now_s)
             return None
         if permit.probe:
             self.changes.append(Change(target, "probe"))
         self._calls += 1
         self._current = Try(target, permit, deadline_s, now_s + pause_s, again)
         return self._current
+
+    def _skip(self, target: Target, outcome: Outcome, now_s: float) -> None:
+        state = self._state(target)
+        self.attempts.append((target.provider, outcome))
+        self.skips.append(Skip(target, outcome, state.wait_s(now_s), state.breaker.opened_by))
 
     def _deadline(self, now_s: float) -> float:
         left_s = self._ends_s - now_s
@@ -295,8 +303,7 @@ class Failover:
         )
 
     def _is_callable(self, target: Target, now_s: float) -> bool:
-        state = self._state(target)
-        return not state.is_cooling(now_s) and state.breaker.state(now_s) is not State.OPEN
+        return self._state(target).wait_s(now_s) == 0.0
 
     def _is_eligible(self, target: Target) -> bool:
         """Whether what is known of this request leaves hope for `target`."""
@@ -330,8 +337,11 @@ class Failover:
             seconds = max(seconds, QUOTA_COOLING_S)
         seconds = min(seconds, cooling.max_s)
         if seconds > 0.0:
-            self._state(target).cool(now_s, seconds)
-            self.changes.append(Change(target, "cooling", outcome, seconds))
+            state = self._state(target)
+            # Calls that were under way when the rest began change nothing that is news.
+            if not state.is_cooling(now_s):
+                self.changes.append(Change(target, "cooling", outcome, seconds))
+            state.cool(now_s, seconds)
 
     def _state(self, target: Target) -> TargetState:
         """The state as it was found when the walk began; a reload may have dropped it since."""

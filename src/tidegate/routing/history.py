@@ -33,6 +33,19 @@ class Change:
     pause_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True)
+class Skip:
+    """`target` was passed over: it is OPEN or COOLING, for `wait_s` more.
+
+    `opened_by` is what opened its breaker, None for one that is closed.
+    """
+
+    target: Target
+    outcome: Outcome
+    wait_s: float
+    opened_by: str | None
+
+
 class History:
     """The attempts at one target since this process first used it.
 
@@ -61,4 +74,4 @@ class History:
         self._recent.append(outcome)
 
 
-__all__ = ["Change", "ChangeKind", "History"]
+__all__ = ["Change", "ChangeKind", "History", "Skip"]

@@ -78,27 +78,34 @@ def _by_weight(
 def _by_latency(
     targets: tuple[Target, ...], states: _States, draw: Draw, now_s: float
 ) -> list[Target]:
-    """The fastest to its first token first; one that nobody has measured lately before it."""
-    first = _explored(targets, states, draw, now_s)
+    """The fastest to its first token first, unless another one is to be measured."""
 
-    def place(target: Target) -> tuple[bool, bool, float]:
-        latency_s = states[target].latency_s(now_s)
-        slowness = float("inf") if latency_s is None else latency_s
-        return (target is not first, states[target].is_scarce(now_s), slowness)
+    def place(target: Target) -> tuple[bool, float]:
+        known_s = states[target].first_token_s
+        return states[target].is_scarce(now_s), float("inf") if known_s is None else known_s
 
-    return sorted(targets, key=place)
+    picked = sorted(targets, key=place)
+    first = _unmeasured(picked, states, now_s)
+    if first is None and draw() < EXPLORES:
+        first = picked[1 + int(draw() * (len(picked) - 1))]
+    if first is not None:
+        picked.remove(first)
+        picked.insert(0, first)
+    return picked
 
 
-def _explored(
-    targets: tuple[Target, ...], states: _States, draw: Draw, now_s: float
-) -> Target | None:
-    """The target to put first although it may not be the fastest."""
+def _unmeasured(targets: list[Target], states: _States, now_s: float) -> Target | None:
+    """A target of which nothing, or nothing of late, is known.
+
+    Where nothing of late is known of any of them, there is too little traffic to spend on
+    measuring: then the last that was heard counts.
+    """
+    any_measured = any(state.is_measured(now_s) for state in states.values())
     for target in targets:
         state = states[target]
-        if state.wait_s(now_s) == 0.0 and state.explore(now_s):
+        wanted = not state.is_measured(now_s) if any_measured else state.first_token_s is None
+        if wanted and state.wait_s(now_s) == 0.0 and state.explore(now_s):
             return target
-    if draw() < EXPLORES:
-        return targets[int(draw() * len(targets))]
     return None
 
 

@@ -18,7 +18,7 @@ from tidegate.routing.retries import RetryBudget
 
 _NEWEST = 0.3
 _FADES_S = 10.0
-_STALE_S = 30.0
+_STALE_S = 60.0
 _EXPLORES_S = 10.0
 
 TargetKey = tuple[str, str | None, str]
@@ -73,16 +73,16 @@ class TargetState:
             self.first_token_s += newest * (seconds - self.first_token_s)
         self._measured_at_s = now_s
 
-    def latency_s(self, now_s: float) -> float | None:
-        """`first_token_s`, unless it is too old to say anything about now."""
-        return self.first_token_s if now_s - self._measured_at_s < _STALE_S else None
+    def is_measured(self, now_s: float) -> bool:
+        """Whether `first_token_s` is of late."""
+        return now_s - self._measured_at_s < _STALE_S
 
     def explore(self, now_s: float) -> bool:
-        """Whether this caller shall measure the target, of which nothing recent is known.
+        """Whether this caller shall measure the target. Ask only if nothing of late is known.
 
-        One caller at a time is sent, so that a target which has become slow is met by few.
+        One caller at a time is sent, so that few meet a target that has become slow.
         """
-        if self.latency_s(now_s) is not None or now_s < self._explored_until_s:
+        if now_s < self._explored_until_s:
             return False
         self._explored_until_s = now_s + _EXPLORES_S
         return True

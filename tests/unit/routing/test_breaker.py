@@ -4,32 +4,35 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.unit.routing.breaker_oracle import Given, Oracle
 from tidegate.routing.breaker import Breaker, BreakerSettings, Permit, State, Verdict
 
 SUCCESS, FAILURE, NEUTRAL = Verdict.SUCCESS, Verdict.FAILURE, Verdict.NEUTRAL
 PAUSE_S = 8.0
-QUICK = BreakerSettings(consecutive=2, ratio=2.0, open_s=PAUSE_S, max_open_s=PAUSE_S)
+LEASE_S = 3 * PAUSE_S
+# Doubling and its ceiling, two failures in a row, and two slow answers are within reach of seven
+# events; the share of failures is out of it, so that one failure alone leaves the state.
+QUICK = BreakerSettings(
+    consecutive=2, ratio=2.0, min_results=2, slow_ratio=1.0, open_s=PAUSE_S, max_open_s=2 * PAUSE_S
+)
+RESULTS = ("success", "slow", "failure", "neutral", "trip")
 # (what, which outstanding permit)
-EVENTS: tuple[tuple[Verdict | str, int], ...] = (
+Event = tuple[str, int]
+EVENTS: tuple[Event, ...] = (
     ("call", 0),
     ("wait", 0),
-    (SUCCESS, 0),
-    (FAILURE, 0),
-    (NEUTRAL, 0),
-    (SUCCESS, -1),
-    (FAILURE, -1),
-    (NEUTRAL, -1),
+    *((what, which) for what in RESULTS for which in (0, -1)),
 )
 
 
-def orders(depth: int, outstanding: int = 0) -> Iterator[tuple[tuple[Verdict | str, int], ...]]:
+def orders(depth: int, outstanding: int = 0) -> Iterator[tuple[Event, ...]]:
     """Every order of events; a result only where a permit may be outstanding."""
     if depth == 0:
         yield ()
         return
     for event in EVENTS:
         what, which = event
-        if isinstance(what, Verdict):
+        if what in RESULTS:
             if outstanding < (1 if which == 0 else 2):
                 continue
             left = outstanding - 1
@@ -40,83 +43,110 @@ def orders(depth: int, outstanding: int = 0) -> Iterator[tuple[tuple[Verdict | s
 
 
 class Run:
-    """A breaker driven by events, with what the test itself knows about each permit."""
+    """A breaker driven by events beside the oracle."""
 
-    def __init__(self, settings: BreakerSettings) -> None:
-        self.breaker = Breaker(settings)
+    def __init__(self) -> None:
+        self.breaker = Breaker(QUICK)
         self.now_s = 100.0
-        self.period = 0
-        self.permits: list[tuple[Permit, int]] = []
+        self.oracle = Oracle(QUICK, LEASE_S, self.now_s)
+        self.permits: list[tuple[Permit, Given]] = []
 
-    def step(self, what: Verdict | str, which: int) -> None:
-        before = self.breaker.state(self.now_s)
+    def step(self, event: Event) -> None:
+        what, which = event
         if what == "wait":
             self.now_s += PAUSE_S
+            self.oracle.now_s = self.now_s
         elif what == "call":
-            self.call(before)
+            self.call()
         elif self.permits:
-            assert isinstance(what, Verdict)
-            self.give_back(what, which, before)
+            self.give_back(what, which)
+        assert self.breaker.state(self.now_s) is self.oracle.state
+        assert self.breaker.share(self.now_s) == self.oracle.share
+        assert (self.breaker.opened_by is None) == self.oracle.is_closed
+        if self.oracle.state is State.OPEN:
+            assert self.breaker.reopens_at_s == self.oracle.open_until_s
 
-    def call(self, before: State) -> None:
-        permit = self.breaker.permit(self.now_s, lease_s=3 * PAUSE_S)
-        if before is State.OPEN:
-            assert permit is None
-        if before is State.CLOSED:
-            assert permit is not None
-            assert not permit.probe
-        if permit is None:
+    def call(self) -> None:
+        permit = self.breaker.permit(self.now_s, lease_s=LEASE_S)
+        given = self.oracle.call()
+        assert (permit is None) == (given is None)
+        if permit is None or given is None:
             return
+        assert permit.probe == given.probe
         if permit.probe:
-            assert before is State.HALF_OPEN
-            assert self.breaker.permit(self.now_s, lease_s=3 * PAUSE_S) is None
-        self.permits.append((permit, self.period))
+            assert self.breaker.permit(self.now_s, lease_s=LEASE_S) is None
+        self.permits.append((permit, given))
 
-    def give_back(self, verdict: Verdict, which: int, before: State) -> None:
-        permit, period = self.permits.pop(which)
-        reopens_at_s = self.breaker.reopens_at_s
-        self.breaker.record(permit, verdict, self.now_s)
-        after = self.breaker.state(self.now_s)
-        if verdict is NEUTRAL or period != self.period:
-            assert after is before
-            if before is State.OPEN:
-                assert self.breaker.reopens_at_s == reopens_at_s
-        if after is before:
-            return
-        self.period += 1
-        assert (before, after, verdict) in {
-            (State.CLOSED, State.OPEN, FAILURE),
-            (State.HALF_OPEN, State.OPEN, FAILURE),
-            (State.HALF_OPEN, State.CLOSED, SUCCESS),
-        }
-        assert permit.probe == (before is State.HALF_OPEN)
+    def give_back(self, what: str, which: int) -> None:
+        permit, given = self.permits.pop(which)
+        before, period = self.oracle.state, self.oracle.period
+        if what == "trip":
+            self.breaker.trip(permit, self.now_s)
+        else:
+            verdict = SUCCESS if what == "slow" else Verdict(what)
+            self.breaker.record(permit, verdict, self.now_s, slow=what == "slow")
+        self.oracle.give_back(
+            given,
+            failed=what == "failure",
+            slow=what == "slow",
+            neutral=what == "neutral",
+            trip=what == "trip",
+        )
+        if given.period != period or what == "neutral":
+            assert self.breaker.state(self.now_s) is before
 
 
-BEGINNINGS: dict[str, tuple[tuple[Verdict | str, int], ...]] = {
-    "fresh": (),
-    "just opened, one call still out": (("call", 0),) * 3 + ((FAILURE, 0),) * 2,
+# What has happened, and how many permits are out after it.
+BEGINNINGS: dict[str, tuple[int, tuple[Event, ...]]] = {
+    "fresh": (0, ()),
+    "just opened, one call still out": (1, (("call", 0),) * 3 + (("failure", 0),) * 2),
     "probe under way, one old call still out": (
-        *((("call", 0),) * 3),
-        *(((FAILURE, 0),) * 2),
-        ("wait", 0),
-        ("call", 0),
+        2,
+        (*((("call", 0),) * 3), *((("failure", 0),) * 2), ("wait", 0), ("call", 0)),
+    ),
+    "just recovered, one old call still out": (
+        1,
+        (
+            *((("call", 0),) * 3),
+            *((("failure", 0),) * 2),
+            ("wait", 0),
+            ("call", 0),
+            ("success", -1),
+        ),
     ),
 }
+
+
+def run_every_order(beginning: str, depth: int) -> int:
+    count = 0
+    outstanding, events = BEGINNINGS[beginning]
+    for order in orders(depth, outstanding):
+        run = Run()
+        for event in (*events, *order):
+            run.step(event)
+        count += 1
+    return count
+
+
+@pytest.mark.parametrize("beginning", BEGINNINGS)
+def test_every_order_to_depth_three_follows_the_rules(beginning: str) -> None:
+    assert run_every_order(beginning, 3) > 30
 
 
 @pytest.mark.parametrize("beginning", BEGINNINGS)
 @pytest.mark.full
 def test_no_late_result_moves_the_state_in_any_order_to_depth_seven(beginning: str) -> None:
-    count = 0
-    for order in orders(7, outstanding=0 if beginning == "fresh" else 1):
-        run = Run(QUICK)
-        for what, which in (*BEGINNINGS[beginning], *order):
-            run.step(what, which)
-        count += 1
-    assert count > 10_000
+    """Every order of calls, waits and results; "late" means of an earlier state.
+
+    A success that came after the circuit had opened closed it: ray-project/ray #65068.
+    """
+    assert run_every_order(beginning, 7) > 30_000
 
 
-def opened(settings: BreakerSettings = QUICK, now_s: float = 0.0) -> Breaker:
+TWO = BreakerSettings(consecutive=2, ratio=2.0, open_s=PAUSE_S, max_open_s=PAUSE_S)
+
+
+def opened(settings: BreakerSettings = TWO, now_s: float = 0.0) -> Breaker:
     breaker = Breaker(settings)
     fail(breaker, now_s, times=settings.consecutive)
     assert breaker.state(now_s) is State.OPEN
