@@ -7,7 +7,6 @@ Everything is tolerant of unknown fields and of nulls, and believes nothing it h
 
 import re
 from collections.abc import Iterator, Mapping
-from math import ceil
 from urllib.parse import urlencode
 
 import msgspec
@@ -17,11 +16,11 @@ from tidegate.providers.base import (
     MalformedEvent,
     Provider,
     ProviderRequest,
-    Usage,
     UsageWish,
 )
 from tidegate.providers.overrides import overridden
 from tidegate.providers.splice import in_front, member_span, replace_model, without_member
+from tidegate.providers.usage import read_usage
 from tidegate.routing.outcome import Outcome, classify
 from tidegate.routing.plan import Target
 
@@ -46,8 +45,6 @@ _NULL_AT_END = re.compile(
 )
 _ASKS = b'{"include_usage":true}'
 _OPTIONS = "stream_options"
-# No model reads or writes as much in one call: a larger figure is none.
-_MAX_TOKENS = 20_000_000
 
 
 class _Piece(msgspec.Struct):
@@ -229,7 +226,7 @@ def _headers(provider: Provider, target: Target, *, stream: bool) -> tuple[tuple
 
 
 def _look(answer: _Answer, data: bytes) -> Glance:
-    usage = _usage(answer.usage)
+    usage = read_usage(answer.usage)
     if answer.error or answer.kind == "error":
         return Glance(error=_error(data), usage=usage)
     texts: list[str] = []
@@ -306,49 +303,6 @@ def _strings(value: object, depth: int = 4) -> Iterator[str]:
         for name in ("text", "thinking", "refusal", "name", "arguments", "input"):
             if name in value:
                 yield from _strings(value[name], depth - 1)
-
-
-def _usage(value: object) -> Usage | None:
-    """None when nothing usable was reported; all zero counts as nothing.
-
-    What a total has beyond its parts is output: some providers leave thoughts out of
-    `completion_tokens`, and bill them. A prompt without a figure of its own is None, unless the
-    total shows it: no prompt is free. A total alone stays undivided; beside parts that are no
-    figures it is none either. Fractions are rounded up; what is negative or beyond all reason is
-    no figure.
-    """
-    if not isinstance(value, dict):
-        return None
-    prompt = _count(value.get("prompt_tokens"))
-    completion = _count(value.get("completion_tokens"))
-    stated = _count(value.get("total_tokens"))
-    if not prompt and completion and stated > completion:
-        prompt = stated - completion
-    total = max(stated, prompt + completion)
-    if not total or _has_odd_parts(value):
-        return None
-    if not prompt:
-        return Usage(None, completion, total)
-    return Usage(prompt, total - prompt, total, min(_cached(value), prompt))
-
-
-def _has_odd_parts(usage: Mapping[str, object]) -> bool:
-    """Whether both parts count as nothing, and not because they were left out or zero."""
-    parts = [usage.get(name) for name in ("prompt_tokens", "completion_tokens")]
-    return not any(map(_count, parts)) and any(part not in (None, 0) for part in parts)
-
-
-def _cached(usage: Mapping[str, object]) -> int:
-    """Prompt tokens read from a cache, by either of the two names in use."""
-    details = usage.get("prompt_tokens_details")
-    named = details.get("cached_tokens") if isinstance(details, dict) else None
-    return _count(named) or _count(usage.get("prompt_cache_hit_tokens"))
-
-
-def _count(value: object) -> int:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return 0
-    return ceil(value) if 0 <= value <= _MAX_TOKENS else 0
 
 
 def _error(data: bytes) -> Outcome:
