@@ -46,12 +46,6 @@ def anthropic_providers(config: Config) -> Iterator[Path]:
             yield ("providers", name, "dialect")
 
 
-def _strategy(config: Config) -> Iterator[Path]:
-    for index, route in enumerate(config.routes):
-        if route.strategy != "priority":
-            yield ("routes", index, "strategy")
-
-
 def _stdio(config: Config) -> Iterator[Path]:
     for name, server in config.mcp.servers.items():
         if server.command:
@@ -87,7 +81,6 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
 TABLE = (
     Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
-    Idle(_strategy, "candidates are tried in their order (priority)"),
     Idle(_stdio, "this server is not started; its tools do not exist for callers"),
     Idle(_more_servers, "only the first server with a url is reached"),
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
