@@ -30,6 +30,7 @@ from tidegate.limits.ledger import Need
 from tidegate.providers.base import UsageWish
 from tidegate.providers.openai import chat_request, refuses_usage
 from tidegate.providers.passed import passed_headers
+from tidegate.providers.usage import reported_usage
 from tidegate.routing.failover import Try
 from tidegate.routing.outcome import Outcome, classify, retry_after_s
 from tidegate.routing.retry_after import scarce_for_s
@@ -45,6 +46,9 @@ _REFUSES_FOR_S = 600.0
 meanwhile."""
 
 _OPTION = b"stream_options"
+_REFUSALS = frozenset({Outcome.REJECTED, Outcome.FILTERED})
+"""The provider may have read the prompt before it refused just this one; nobody else is asked."""
+
 _PASSING_STATUS = 500
 """A second call to the same target may not meet it again. Statuses that speak of overload, or of a
 gateway in between, last longer: asking at once would only add to it."""
@@ -105,6 +109,8 @@ class Attempts:
         while isinstance(step, Try):
             ended = await self._carried(step, call)
             now_s = self._clock.monotonic_s()
+            if ended.outcome in _REFUSALS:
+                _charge_refused(call, step, ended)
             self._note(call, step, ended)
             jitter = self.random.uniform(-1.0, 1.0)
             if call.responder.started:
@@ -164,21 +170,32 @@ class Attempts:
         self._note(call, step, Ended(outcome, call.upstream_status))
 
     def _note_skipped(self, call: ChatCall, noted: int) -> int:
-        """Record the targets that were passed over since `noted`; how many entries there are."""
-        attempts = call.failover.attempts
-        for provider, outcome in attempts[noted:]:
-            if outcome in (Outcome.OPEN, Outcome.COOLING):
-                call.trail.step("attempt", outcome.value, provider=provider)
-        return len(attempts)
+        """Record the targets that were passed over since `noted`; how many there are by now."""
+        skips = call.failover.skips
+        for skip in skips[noted:]:
+            target = skip.target
+            call.trail.step(
+                "attempt",
+                skip.outcome.value,
+                provider=target.provider,
+                model=target.upstream_model,
+                credential=target.credential or None,
+                reason=skip.opened_by,
+                wait_s=round(skip.wait_s, 3),
+            )
+        return len(skips)
 
     def _note(self, call: ChatCall, step: Try, ended: Ended) -> None:
-        provider = step.target.provider
+        target = step.target
         tokens, micros = _abandoned(call, step, ended.outcome)
         call.trail.step(
             "attempt",
             ended.outcome.value,
-            provider=provider,
+            provider=target.provider,
+            model=target.upstream_model,
+            credential=target.credential or None,
             status=ended.status,
+            took_ms=round((self._clock.monotonic_s() - call.began_s) * 1000.0, 1),
             abandoned_tokens=tokens,
             abandoned_micros=micros,
         )
@@ -187,7 +204,7 @@ class Attempts:
                 "attempt_failed",
                 extra={
                     "request_id": call.trail.request_id,
-                    "provider": provider,
+                    "provider": target.provider,
                     "outcome": ended.outcome.value,
                     "upstream_status": ended.status,
                 },
@@ -229,8 +246,13 @@ class Attempts:
                     if wish != "keep" and refuses_usage(status, body):
                         raise _UsageRefused
                     wish_s = retry_after_s(headers, self._clock.now_s())
-                    passing = status == _PASSING_STATUS
-                    return Ended(classify(status, headers, body), status, wish_s, passing=passing)
+                    return Ended(
+                        classify(status, headers, body),
+                        status,
+                        wish_s,
+                        usage=reported_usage(body),
+                        passing=status == _PASSING_STATUS,
+                    )
                 if is_second:
                     self._note_refused_usage(call, step)
                 call.passed = passed_headers(headers)
@@ -292,6 +314,16 @@ def _model_of(step: Try, call: ChatCall) -> tuple[str, str | None]:
     target = step.target
     provider = call.providers[target.provider]
     return target.provider, provider.model_sent(target.upstream_model, call.model)
+
+
+def _charge_refused(call: ChatCall, step: Try, ended: Ended) -> None:
+    """Who asks for what a provider refuses pays what that provider reports, which is mostly none.
+
+    An answer that had begun has its bill already.
+    """
+    if ended.usage is not None and not call.charge.committed:
+        call.charge_for(step.target, Spent(ended.usage))
+        call.charge.commit()
 
 
 def _charge_who_left(call: ChatCall, step: Try) -> None:

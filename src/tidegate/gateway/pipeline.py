@@ -16,6 +16,7 @@ from tidegate.errors import TidegateError, UpstreamError, envelope
 from tidegate.limits.estimate import TextMeter
 from tidegate.providers.base import Glance, MalformedEvent, Usage
 from tidegate.providers.openai import glance, glance_completion, without_usage
+from tidegate.providers.usage import reported_usage
 from tidegate.redaction import Counts
 from tidegate.redaction.holes import Holes
 from tidegate.routing.outcome import Outcome
@@ -259,6 +260,7 @@ class ChatStream:
     def _event(self, event: sse.Event, out: list[bytes]) -> None:
         seen = glance(event.data, event=event.event)
         if seen.error is not None:
+            self.spent.saw("", seen.usage)
             self.broken = seen.error
             return
         self.spent.saw(seen.text, seen.usage)
@@ -372,6 +374,7 @@ class ChatAnswer:
         body = b"".join(self._body)
         seen = glance_completion(body)
         if not isinstance(seen, Glance):
+            self.spent.saw("", reported_usage(body))
             self.broken = seen
             return b""
         if not self._acceptable:

@@ -26,7 +26,7 @@ from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pipeline import ResponseStage, Spent
 from tidegate.gateway.quote import Bill, Quote
 from tidegate.gateway.respond import Header, Responder
-from tidegate.providers.base import Provider, UsageWish
+from tidegate.providers.base import Provider, Usage, UsageWish
 from tidegate.records.entries import Trail
 from tidegate.redaction.holes import Holes
 from tidegate.routing.breaker import Verdict
@@ -97,7 +97,8 @@ class Ended:
     """How an attempt ended.
 
     `status` is the upstream's (0: no answer), `retry_after_s` its own wish, if it had one.
-    `code` is what the client was told in an answer that had begun. `passing`: the same call may
+    `code` is what the client was told in an answer that had begun, `usage` what the provider says
+    it used for one that had not. `passing`: the same call may
     succeed in a moment. `slow`: the tokens dripped.
     """
 
@@ -105,6 +106,7 @@ class Ended:
     status: int = 0
     retry_after_s: float | None = None
     code: str = "ok"
+    usage: Usage | None = None
     passing: bool = False
     slow: bool = False
 
@@ -165,7 +167,7 @@ class Relay:
                 self._account()
                 self._note_found()
         if not responder.started:
-            return Ended(self._outcome, 200)
+            return Ended(self._outcome, 200, usage=self._stage.spent.usage)
         if self._outcome is not Outcome.OK:
             broken = UpstreamInterrupted(self._outcome.value)
             # A refusal of this one request stays one: it says nothing about the target's health.
