@@ -28,6 +28,7 @@ from multidict import CIMultiDict
 from yarl import URL
 
 from tidegate import __version__
+from tidegate.transport.connecting import connecting, make_socket
 from tidegate.transport.decoding import DecodeError, decoder_for
 from tidegate.transport.upstream import Attempt, Failure, ResponseSink, UpstreamRequest
 
@@ -253,6 +254,7 @@ class _Connector(aiohttp.TCPConnector):
             keepalive_timeout=keepalive_s,
             ssl=True if tls is None else tls,
             timeout_ceil_threshold=float("inf"),
+            socket_factory=make_socket,
         )
         self.sockets: set[_Socket] = set()
         self.wanted_by: dict[asyncio.Task[None], _Attempt] = {}
@@ -269,7 +271,8 @@ class _Connector(aiohttp.TCPConnector):
         attempt = self.wanted_by.get(task) if task is not None else None
         wants_fresh = attempt is not None and attempt.wants_fresh
         while True:
-            connection = await super().connect(req, traces, timeout)
+            with connecting(self._loop):
+                connection = await super().connect(req, traces, timeout)
             socket = connection.protocol
             if not isinstance(socket, _Socket) or not (
                 socket.should_close or (wants_fresh and socket.has_served)
@@ -307,16 +310,15 @@ class _Socket(ResponseHandler):
         """A new exchange begins; aiohttp says when it is over."""
         self.owner, self.idle, self._heard = attempt, False, False
         self._exchanges += 1
+        if self.transport is not None:
+            # Not when it was made: uvloop says nothing of the end of one that was given up then.
+            self._register.add(self)
         connection.add_callback(self._release)
 
     def drop(self) -> None:
         """Close now, whatever is still to be written."""
         if self.transport is not None:
             self.transport.abort()
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._register.add(self)
 
     def connection_lost(self, exc: BaseException | None) -> None:
         owner, self.owner = self.owner, None
