@@ -148,25 +148,16 @@ def reserve(
         if held.owner != owner or not held.is_open:
             raise ValueError("this reservation id was used before")
         return Granted(reservation_id)
-    if len({charge.limit.name for charge in charges}) < len(charges):
+    if len(charges) > 1 and len({charge.limit.name for charge in charges}) < len(charges):
         raise ValueError("a limit may be charged once")
     expire(rows, now_us=now_us)
-    verdict = admit(reservation_id, [_ask(rows, one, now_us) for one in charges], now_us=now_us)
-    if not isinstance(verdict, Granted):
-        return verdict
-    lines, counts_until_us = [], 0
-    for charge in charges:
-        line, until_us = _line(charge, now_us)
-        if line.unit == "concurrent":
-            rows.move_slots(line.key, 1)
-        else:
-            rows.add(line, horizon=horizon_us(now_us, charge.limit.window_us), until_us=until_us)
-        lines.append(line)
-        counts_until_us = max(counts_until_us, until_us)
-    rows.keep(
-        Reservation(reservation_id, owner, True, now_us + lease_us, counts_until_us, tuple(lines))
-    )
-    rows.forget(now_us, FORGET_AT_MOST)
+    asks = [_ask(rows, charge, now_us) for charge in charges]
+    verdict = admit(reservation_id, asks, now_us=now_us)
+    if isinstance(verdict, Granted):
+        lines, counts_until_us = _take(rows, asks, now_us)
+        due_us = now_us + lease_us
+        rows.keep(Reservation(reservation_id, owner, True, due_us, counts_until_us, lines))
+        rows.forget(now_us, FORGET_AT_MOST)
     return verdict
 
 
@@ -224,27 +215,28 @@ def usage(rows: Rows, limit: Limit, scope_key: str, *, now_us: int) -> Usage:
 
 
 def _ask(rows: Rows, charge: Charge, now_us: int) -> Ask:
-    key = counter_key(charge.limit, charge.scope_key)
-    if charge.limit.unit == "concurrent":
-        return Ask(charge.limit, charge.amount, rows.slots(key), tuple, int)
-    horizon = horizon_us(now_us, charge.limit.window_us)
-
-    def oldest_first() -> Iterable[tuple[int, int]]:
-        return ((bucket.end_us, bucket.amount) for bucket in rows.live(key, horizon))
-
-    def newest() -> int:
-        return rows.newest_end_us(key, horizon)
-
-    return Ask(charge.limit, charge.amount, rows.used(key, horizon), oldest_first, newest)
-
-
-def _line(charge: Charge, now_us: int) -> tuple[Line, int]:
-    limit = charge.limit
-    key = counter_key(limit, charge.scope_key)
+    limit, amount = charge.limit, charge.amount
+    key, window_us = counter_key(limit, charge.scope_key), limit.window_us
     if limit.unit == "concurrent":
-        return Line(key, limit.unit, 0, charge.amount), 0
-    end_us = bucket_end_us(now_us, limit.window_us)
-    return Line(key, limit.unit, end_us, charge.amount), end_us + limit.window_us
+        return Ask(limit, amount, rows.slots(key), 0, key, rows)
+    used = rows.used(key, horizon_us(now_us, window_us))
+    return Ask(limit, amount, used, bucket_end_us(now_us, window_us), key, rows)
+
+
+def _take(rows: Rows, asks: Sequence[Ask], now_us: int) -> tuple[tuple[Line, ...], int]:
+    """What was granted, as lines, and when the last of them leaves its window."""
+    lines, counts_until_us = [], 0
+    for limit, amount, _, end_us, key, _ in asks:
+        line = Line(key, limit.unit, end_us, amount)
+        lines.append(line)
+        if limit.unit == "concurrent":
+            rows.move_slots(key, 1)
+            continue
+        window_us = limit.window_us
+        until_us = end_us + window_us
+        rows.add(line, horizon=horizon_us(now_us, window_us), until_us=until_us)
+        counts_until_us = max(counts_until_us, until_us)
+    return tuple(lines), counts_until_us
 
 
 def _end_line(rows: Rows, reservation: Reservation, line: Line, actual: int) -> None:

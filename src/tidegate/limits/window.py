@@ -11,9 +11,9 @@ A running total makes a decision cost the same with any amount of traffic in the
 """
 
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 from tidegate.limits.ledger import Granted, Limit, NeverFits, Refused, Standing
 
@@ -38,19 +38,28 @@ def horizon_us(now_us: int, window_us: int) -> int:
     return now_us - window_us
 
 
-class Ask(NamedTuple):
-    """What one limit is asked for, with what is known of its counter now.
+class Book(Protocol):
+    """Looks into one counter; asked only when the answer is no. Both write nothing."""
 
-    `used` is everything that counts now. `oldest_first` gives (bucket end, amount) of what
-    counts, `newest_end_us` the end of the newest bucket (0: there is none); both are called
-    only when the answer is no.
+    def live(self, key: str, horizon: int) -> "Iterable[Bucket]":
+        """The buckets that end after `horizon`, oldest first."""
+
+    def newest_end_us(self, key: str, horizon: int) -> int:
+        """The end of the newest bucket that ends after `horizon`, or 0."""
+
+
+class Ask(NamedTuple):
+    """What one limit is asked for, with what is known of its counter `key` in `book` now.
+
+    `used` is everything that counts now; `end_us` is the bucket that a grant would be in.
     """
 
     limit: Limit
     amount: int
     used: int
-    oldest_first: Callable[[], Iterable[tuple[int, int]]]
-    newest_end_us: Callable[[], int]
+    end_us: int
+    key: str
+    book: Book
 
 
 def admit(
@@ -63,34 +72,34 @@ def admit(
     for all of them. Cost: O(len(asks)) when granted, plus a walk over at most 241 buckets for
     each full limit.
     """
+    standings = []
+    for ask in asks:
+        limit, used = ask.limit, ask.used + ask.amount
+        if used > limit.cap:
+            return _refused(asks, now_us)
+        is_slot = limit.unit == "concurrent"
+        reset_s = 0.0 if is_slot else (ask.end_us + limit.window_us - now_us) / 1_000_000
+        # This request counts, in the newest bucket.
+        standings.append(Standing(limit, used, limit.cap - used, reset_s))
+    return Granted(reservation_id, tuple(standings))
+
+
+def _refused(asks: Sequence[Ask], now_us: int) -> Refused | NeverFits:
     for ask in asks:
         if ask.amount > ask.limit.cap:
             return NeverFits(ask.limit, ask.amount)
     refusals = [_refusal(ask, now_us) for ask in asks if ask.used + ask.amount > ask.limit.cap]
-    if refusals:
-        latest = max(refusals, key=lambda refused: refused.retry_after_s)
-        return replace(latest, standings=tuple(_before(ask, now_us) for ask in asks))
-    return Granted(reservation_id, tuple(_after(ask, now_us) for ask in asks))
+    latest = max(refusals, key=lambda refused: refused.retry_after_s)
+    return replace(latest, standings=tuple(_standing(ask, now_us) for ask in asks))
 
 
-def _before(ask: Ask, now_us: int) -> Standing:
+def _standing(ask: Ask, now_us: int) -> Standing:
     """Nothing of this request counts."""
-    newest_us = 0 if ask.limit.unit == "concurrent" else ask.newest_end_us()
-    reset_us = newest_us + ask.limit.window_us - now_us if newest_us else 0
-    return _standing(ask.limit, ask.used, reset_us)
-
-
-def _after(ask: Ask, now_us: int) -> Standing:
-    """This request counts, in the newest bucket."""
-    limit = ask.limit
-    if limit.unit == "concurrent":
-        return _standing(limit, ask.used + ask.amount, 0)
-    newest_us = bucket_end_us(now_us, limit.window_us)
-    return _standing(limit, ask.used + ask.amount, newest_us + limit.window_us - now_us)
-
-
-def _standing(limit: Limit, used: int, reset_us: int) -> Standing:
-    return Standing(limit, used, max(0, limit.cap - used), max(0, reset_us) / 1_000_000)
+    limit, reset_us = ask.limit, 0
+    if limit.unit != "concurrent":
+        newest_us = ask.book.newest_end_us(ask.key, horizon_us(now_us, limit.window_us))
+        reset_us = newest_us + limit.window_us - now_us if newest_us else 0
+    return Standing(limit, ask.used, max(0, limit.cap - ask.used), max(0, reset_us) / 1_000_000)
 
 
 def _refusal(ask: Ask, now_us: int) -> Refused:
@@ -99,9 +108,9 @@ def _refusal(ask: Ask, now_us: int) -> Refused:
         return Refused(limit, ask.used, ask.amount, CONCURRENT_RETRY_S, exact=False)
     missing = ask.used + ask.amount - limit.cap
     free_us = now_us
-    for end_us, amount in ask.oldest_first():
-        free_us = end_us + limit.window_us
-        missing -= amount
+    for bucket in ask.book.live(ask.key, horizon_us(now_us, limit.window_us)):
+        free_us = bucket.end_us + limit.window_us
+        missing -= bucket.amount
         if missing <= 0:
             break
     return Refused(limit, ask.used, ask.amount, max(1, free_us - now_us) / 1_000_000)
@@ -192,6 +201,7 @@ __all__ = [
     "BUCKETS",
     "CONCURRENT_RETRY_S",
     "Ask",
+    "Book",
     "Bucket",
     "Window",
     "admit",

@@ -1,10 +1,12 @@
 """The window never holds more than the cap, and says exactly when there is room again."""
 
+from collections.abc import Iterable
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.limits.ledger import Granted, Limit, NeverFits, Refused
-from tidegate.limits.window import BUCKETS, Ask, Window, admit, bucket_end_us, horizon_us
+from tidegate.limits.window import BUCKETS, Ask, Bucket, Window, admit, bucket_end_us, horizon_us
 
 S = 1_000_000
 CAP = 100
@@ -12,15 +14,20 @@ LIMIT = Limit("tokens", "tokens", CAP, 60.0)
 WIDTH_US = LIMIT.window_us // BUCKETS
 
 
+class Kept(dict[str, Window]):
+    """Windows by the names of their counters."""
+
+    def live(self, key: str, horizon: int) -> Iterable[Bucket]:
+        return self[key].live(horizon)
+
+    def newest_end_us(self, key: str, horizon: int) -> int:
+        return self[key].newest_end_us(horizon)
+
+
 def ask(window: Window, amount: int, now_us: int, limit: Limit = LIMIT) -> Ask:
     horizon = horizon_us(now_us, limit.window_us)
-    return Ask(
-        limit,
-        amount,
-        window.used(horizon),
-        lambda: [(bucket.end_us, bucket.amount) for bucket in window.live(horizon)],
-        lambda: window.newest_end_us(horizon),
-    )
+    used, end_us = window.used(horizon), bucket_end_us(now_us, limit.window_us)
+    return Ask(limit, amount, used, end_us, "key", Kept({"key": window}))
 
 
 def take(
@@ -104,7 +111,7 @@ def test_without_limits_everything_is_granted() -> None:
 
 def test_a_full_concurrency_limit_gives_advice_and_says_so() -> None:
     limit = Limit("parallel", "concurrent", 2)
-    verdict = admit("id", [Ask(limit, 1, 2, tuple, int)], now_us=0)
+    verdict = admit("id", [Ask(limit, 1, 2, 0, "key", Kept())], now_us=0)
     assert verdict == Refused(limit, 2, 1, 1.0, exact=False)
 
 
@@ -117,7 +124,7 @@ def test_an_overrun_blocks_even_a_charge_of_nothing_until_it_leaves() -> None:
 
 
 def test_a_wait_is_never_zero_even_if_the_store_contradicts_itself() -> None:
-    verdict = admit("id", [Ask(LIMIT, 1, CAP, tuple, int)], now_us=5)
+    verdict = admit("id", [Ask(LIMIT, 1, CAP, 0, "key", Kept({"key": Window()}))], now_us=5)
     assert isinstance(verdict, Refused)
     assert verdict.retry_after_s > 0
 
