@@ -7,7 +7,7 @@ the client on a raw socket, so that not a byte of the answer is missed.
 import json
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -96,14 +96,26 @@ class Got:
         return [choice["finish_reason"] for choice in choices if choice.get("finish_reason")]
 
 
+class WatchedProviders(Providers):
+    """They keep the heads of the requests they get, in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heads: list[dict[str, str]] = []
+
+    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
+        if scope["path"].endswith("/chat/completions"):
+            self.heads.append({n.decode(): v.decode() for n, v in scope["headers"]})
+        await super().__call__(scope, receive, send)
+
+
 @dataclass
 class FaultWorld:
     """The providers, the doors before them, and the gateway."""
 
-    providers: Providers
+    providers: WatchedProviders
     doors: Doors
     served: Served
-    log: list[bytes] = field(default_factory=list)
 
     async def behave(self, provider: str, *behaviors: str, **options: Any) -> None:
         """As `/_set`."""
@@ -111,17 +123,8 @@ class FaultWorld:
         await self.doors.follow(provider)
 
     async def ask(self, *, stream: bool, headers: Any = (), **fields: Any) -> Got:
-        """One request, and every byte until the gateway closes."""
-        body = {"model": "m", "messages": MESSAGES, "max_tokens": 100, **fields, "stream": stream}
-        sent = request_bytes(
-            "POST",
-            CHAT,
-            headers=[
-                ("Content-Type", "application/json"), KEYED, ("Connection", "close"), *headers
-            ],
-            body=json.dumps(body).encode(),
-        )  # fmt: skip
-        raw = await self.served.scene.raw(sent)
+        """One request, and every byte until the gateway closes; it may hold no leak."""
+        raw = await self.served.scene.raw(asking(stream=stream, headers=headers, **fields))
         status, heads, rest = parsed(raw)
         if heads.get("transfer-encoding") == "chunked":
             rest = unchunked(rest)
@@ -159,6 +162,13 @@ class FaultWorld:
         return self.providers.calls["primary"], self.providers.calls["backup"]
 
 
+def asking(*, stream: bool, headers: Any = (), **fields: Any) -> bytes:
+    """The bytes of one request, after which the connection ends."""
+    body = {"model": "m", "messages": MESSAGES, "max_tokens": 100, **fields, "stream": stream}
+    named = [("Content-Type", "application/json"), KEYED, ("Connection", "close"), *headers]
+    return request_bytes("POST", CHAT, headers=named, body=json.dumps(body).encode())
+
+
 def estimated_prompt() -> int:
     """What the gateway takes the prompt of `ask` for when nobody says what it was."""
     return estimate_request({"messages": MESSAGES, "max_tokens": 100}).input_tokens
@@ -185,7 +195,7 @@ async def fault_world(
     **parts: Any,
 ) -> AsyncIterator[FaultWorld]:
     """The world with these deadlines and targets; `route` and `parts` change the configuration."""
-    providers = Providers()
+    providers = WatchedProviders()
     async with listening(providers, bind(0)), Doors(providers) as doors:
         urls = {name: f"http://127.0.0.1:{port}/v1" for name, port in doors.ports.items()}
         routes = [
