@@ -22,6 +22,7 @@ from tidegate.gateway.front import Front, Path
 from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.request_ids import RequestIds
 from tidegate.identity.keys import KeyEntry, KeyTable
 from tidegate.limits import LimitTable, MemoryLedger
 from tidegate.limits.ledger import Ledger, Limit, Usage, scope_key
@@ -171,6 +172,7 @@ class ChatWorld:
             max_in_flight=max_in_flight,
             metrics=self.metrics,
             refusals=RefusalLog(logging.getLogger("tidegate.test"), self.clock),
+            mint=RequestIds(self.clock).mint,
         )
         self.client = ASGIClient(self.front)
 

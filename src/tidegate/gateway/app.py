@@ -31,6 +31,7 @@ from tidegate.gateway.classifier import Classifiers
 from tidegate.gateway.front import Front, Path
 from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.metrics import Metrics, Watched
+from tidegate.gateway.request_ids import RequestIds
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
 from tidegate.gateway.stores import ledger_for
@@ -88,6 +89,7 @@ class Gateway:
             max_in_flight=caps.requests_in_flight,
             metrics=self.metrics,
             refusals=RefusalLog(logger, self._clock),
+            mint=RequestIds(self._clock).mint,
         )
         self.readiness = Readiness(
             records=self._recorder,

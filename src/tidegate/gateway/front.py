@@ -6,7 +6,6 @@ what the paths do (chat, tool_traffic), the graph of objects (app).
 """
 
 import logging
-import secrets
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
@@ -25,9 +24,6 @@ from tidegate.gateway.respond import ErrorBody, Receive, Responder, Scope, Send
 
 logger = logging.getLogger(__name__)
 
-_ID_BYTES = 16
-_IDS_AT_ONCE = 256
-
 Serve = Callable[[Scope, Receive, Responder], Awaitable[None]]
 
 
@@ -40,28 +36,10 @@ class Path:
     error_body: ErrorBody = envelope
 
 
-class _Ids:
-    """Request ids: 128 random bits in hex. One call to the operating system mints many."""
-
-    __slots__ = ("_bits", "_used")
-
-    def __init__(self) -> None:
-        self._bits = ""
-        self._used = 0
-
-    def mint(self) -> str:
-        """An id that was never given out."""
-        if self._used == len(self._bits):
-            # Filled at first use and not before: a process may be forked in between.
-            self._bits, self._used = secrets.token_hex(_ID_BYTES * _IDS_AT_ONCE), 0
-        start, self._used = self._used, self._used + 2 * _ID_BYTES
-        return self._bits[start : self._used]
-
-
 class Front:
     """The ASGI application of the first listener, for `http` scopes.
 
-    `paths` is asked anew for each request: a reload may have changed them.
+    `paths` is asked anew for each request: a reload may have changed them. `mint` names it.
     """
 
     def __init__(
@@ -72,18 +50,19 @@ class Front:
         max_in_flight: int,
         metrics: Metrics,
         refusals: RefusalLog,
+        mint: Callable[[], str],
     ) -> None:
         self._paths = paths
         self._exposure = exposure
         self._max_in_flight = max_in_flight
         self._metrics = metrics
         self._refusals = refusals
-        self._ids = _Ids()
+        self._mint = mint
         self.in_flight = 0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer one request, whatever happens."""
-        responder = Responder(send, self._ids.mint())
+        responder = Responder(send, self._mint())
         self.in_flight += 1
         try:
             await self._serve(scope, receive, responder)
