@@ -14,6 +14,7 @@ Step = Mapping[str, object]
 Steps = Sequence[Step]
 
 _ASKED = ("tool", "resource", "prompt")
+_SKIPPED = MappingProxyType({"open": "its breaker is open", "cooling": "it rests"})
 
 
 def why(body: Mapping[str, object]) -> str:
@@ -46,7 +47,7 @@ def _answered(steps: Steps) -> str:
     attempts = _stage(steps, "attempt")
     if len(attempts) < 2 or attempts[-1].get("verdict") != "ok":
         return ""
-    return f"{_value(attempts[-1], 'provider')} answered after {_each(attempts[:-1])}."
+    return f"{_target(attempts[-1])} answered after {_each(attempts[:-1])}."
 
 
 def _rate_limited(steps: Steps) -> str:
@@ -101,8 +102,9 @@ def _all_failed(steps: Steps) -> str:
 def _provider(did: str) -> Callable[[Steps], str]:
     def tell(steps: Steps) -> str:
         attempts = _stage(steps, "attempt")
-        who = _value(attempts[-1], "provider") if attempts else "The provider"
-        return f"{who}{_status(attempts[-1]) if attempts else ''} {did}."
+        if not attempts:
+            return f"The provider {did}."
+        return f"{_target(attempts[-1])}{_how(attempts[-1])} {did}."
 
     return tell
 
@@ -153,6 +155,12 @@ _TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
             "refused the request as invalid, and another would do the same"
         ),
         "gateway.upstream_credential": _provider("refused the gateway's own credential"),
+        "context_length_exceeded": _provider(
+            "takes no prompt of that length, and no target with a larger declared window was left"
+        ),
+        "content_filter": _provider(
+            "refused the content by its own policy, which is never routed around"
+        ),
         "gateway.upstream_interrupted": _provider("broke off after the answer had begun to leave"),
         "gateway.upstream_failed": _server_failed,
     }
@@ -186,13 +194,32 @@ def _each(attempts: Steps) -> str:
 
 
 def _attempt(step: Step) -> str:
-    verdict = str(step.get("verdict")).replace("_", " ")
-    return f"{_value(step, 'provider')} {verdict}{_status(step)}"
+    verdict = str(step.get("verdict"))
+    if verdict in _SKIPPED:
+        return f"{_target(step)} skipped ({_SKIPPED[verdict]}{_until(step)})"
+    return f"{_target(step)} {verdict.replace('_', ' ')}{_how(step)}"
 
 
-def _status(step: Step) -> str:
-    status = _values(step).get("status")
-    return f" (HTTP {status})" if status else ""
+def _target(step: Step) -> str:
+    """The provider, and what tells this target from its others."""
+    values = _values(step)
+    model = f"/{values['model']}" if "model" in values else ""
+    credential = f" #{values['credential']}" if "credential" in values else ""
+    return f"{values.get('provider', '?')}{model}{credential}"
+
+
+def _until(step: Step) -> str:
+    wait_s = _values(step).get("wait_s")
+    return f" for {wait_s} s more" if wait_s else ""
+
+
+def _how(step: Step) -> str:
+    values = _values(step)
+    status, took_ms = values.get("status"), values.get("took_ms")
+    words = [f"HTTP {status}"] if status else []
+    if isinstance(took_ms, int | float):
+        words.append(f"{took_ms / 1000:.1f} s" if took_ms >= 1000 else f"{took_ms:.0f} ms")
+    return f" ({', '.join(words)})" if words else ""
 
 
 def _values(step: Step) -> Mapping[str, object]:

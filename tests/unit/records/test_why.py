@@ -6,6 +6,7 @@ from tidegate import errors
 from tidegate.policy import Principal
 from tidegate.records import Trail
 from tidegate.records.why import why
+from tidegate.routing.outcome import Outcome
 
 ACME = Principal("acme", "acme", ("tenant",), "9f86d081")
 # An attempt: what came of it, who was asked, the status of the answer.
@@ -146,3 +147,60 @@ def test_every_code_of_a_client_has_a_sentence() -> None:
     assert told("gateway.invalid_request") == errors.InvalidRequest.public_message
     words = ["cancelled", "unknown_method", "invalid_params", "unknown_task", "odd_name"]
     assert all(told(word).endswith(".") for word in [*words, "nothing_allowed"])
+
+
+CODES = (
+    "gateway.all_providers_failed",
+    "gateway.upstream_rejected_request",
+    "gateway.upstream_credential",
+    "gateway.upstream_interrupted",
+    "context_length_exceeded",
+    "content_filter",
+)
+
+
+@pytest.mark.parametrize("code", CODES)
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_class_of_failure_has_a_sentence_that_names_the_target(
+    code: str, outcome: Outcome
+) -> None:
+    sentence = told(code, (outcome.value, "first", 0))
+    assert sentence.startswith(("first ", "No target could serve it: first "))
+    assert sentence.endswith(".")
+    assert "_" not in sentence
+    assert "?" not in sentence
+
+
+def attempted(*attempts: tuple[str, dict[str, object]], outcome: str = "ok") -> str:
+    trail = Trail.begin("chat", "f" * 32, ACME, "3fa41c22d0aa")
+    for verdict, values in attempts:
+        trail.step("attempt", verdict, **values)  # type: ignore[arg-type]
+    trail.finish(outcome, 200)
+    return why(trail.snapshot().body(b"k"))
+
+
+def test_the_time_of_an_attempt_is_told_with_its_status() -> None:
+    ok: tuple[str, dict[str, object]] = ("ok", {"provider": "spare", "status": 200})
+    fast = ("server_error", {"provider": "first", "status": 503, "took_ms": 12.4})
+    slow = ("timeout", {"provider": "first", "status": 0, "took_ms": 10_004.2})
+    assert attempted(fast, slow, ok) == (
+        "spare answered after first server error (HTTP 503, 12 ms), first timeout (10.0 s)."
+    )
+
+
+def test_a_target_that_was_passed_over_says_why_and_for_how_long() -> None:
+    is_open = ("open", {"provider": "first", "reason": "consecutive", "wait_s": 3.2})
+    rests = ("cooling", {"provider": "spare", "wait_s": 8.0})
+    assert attempted(is_open, rests, outcome="gateway.all_providers_failed") == (
+        "No target could serve it: first skipped (its breaker is open for 3.2 s more),"
+        " spare skipped (it rests for 8.0 s more)."
+    )
+    assert attempted(("open", {"provider": "first"}), ("ok", {"provider": "spare"})) == (
+        "spare answered after first skipped (its breaker is open)."
+    )
+
+
+def test_targets_of_one_provider_are_told_apart() -> None:
+    refused = ("rate_limited", {"provider": "p", "status": 429})
+    other = ("ok", {"provider": "p", "status": 200, "credential": 1, "model": "gpt-large"})
+    assert attempted(refused, other) == ("p/gpt-large #1 answered after p rate limited (HTTP 429).")
