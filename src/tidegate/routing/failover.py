@@ -147,7 +147,10 @@ class Failover:
         if not self._may_go_on(current.target, handling):
             return GiveUp(self._error(now_s))
         if passing and self._may_ask_again(current, now_s):
-            return self._again(current.target, now_s, jitter)
+            self._state(current.target).retry(now_s)
+            self._next -= 1
+            # Full jitter: anything from at once to the whole pause.
+            return self._advance(now_s, pause_s=_RETRY_PAUSE_S * (1.0 + jitter) / 2.0)
         return self._advance(now_s)
 
     def commit(self, now_s: float = 0.0, *, first_token_s: float | None = None) -> None:
@@ -228,7 +231,8 @@ class Failover:
         pause_s = breaker.reopens_at_s - now_s
         self.changes.append(Change(target, "opened", f"{outcome},{breaker.opened_by}", pause_s))
 
-    def _advance(self, now_s: float) -> Step:
+    def _advance(self, now_s: float, *, pause_s: float | None = None) -> Step:
+        """The next target that can be called; `pause_s` if it is the same one again."""
         while self._next < len(self._order) and self._calls < self._most_calls:
             target = self._order[self._next]
             self._next += 1
@@ -236,7 +240,7 @@ class Failover:
                 continue
             if self._ends_s - now_s < MIN_ATTEMPT_S:
                 return GiveUp(AllProvidersFailed(self.header, status=504))
-            step = self._try(target, now_s)
+            step = self._try(target, now_s, pause_s)
             if step is not None:
                 return step
         return GiveUp(self._error(now_s))
@@ -249,26 +253,16 @@ class Failover:
             and self._ends_s - now_s >= _RETRY_PAUSE_S + MIN_ATTEMPT_S
             and self._callable_left(now_s) == 0
             and self._is_callable(failed.target, now_s)
-            and self._states[failed.target].may_retry(now_s)
+            and self._state(failed.target).may_retry(now_s)
         )
 
-    def _again(self, target: Target, now_s: float, jitter: float) -> Step:
-        # Full jitter: anything from at once to the whole pause.
-        pause_s = _RETRY_PAUSE_S * (1.0 + jitter) / 2.0
-        step = self._try(target, now_s, pause_s=pause_s, again=True)
-        if step is None:
-            return self._advance(now_s)
-        self._state(target).retry(now_s)
-        return step
-
-    def _try(
-        self, target: Target, now_s: float, *, pause_s: float = 0.0, again: bool = False
-    ) -> Try | None:
+    def _try(self, target: Target, now_s: float, pause_s: float | None) -> Try | None:
         state = self._state(target)
         if state.is_cooling(now_s):
             self._skip(target, Outcome.COOLING, now_s)
             return None
-        deadline_s = self._deadline(now_s + pause_s)
+        begins_s = now_s + (pause_s or 0.0)
+        deadline_s = self._deadline(begins_s)
         permit = state.breaker.permit(now_s, lease_s=deadline_s - now_s + _LEASE_SLACK_S)
         if permit is None:
             self._skip(target, Outcome.OPEN, now_s)
@@ -276,7 +270,7 @@ class Failover:
         if permit.probe:
             self.changes.append(Change(target, "probe"))
         self._calls += 1
-        self._current = Try(target, permit, deadline_s, now_s + pause_s, again)
+        self._current = Try(target, permit, deadline_s, begins_s, again=pause_s is not None)
         return self._current
 
     def _skip(self, target: Target, outcome: Outcome, now_s: float) -> None:
