@@ -195,7 +195,7 @@ class Attempts:
             model=target.upstream_model,
             credential=target.credential or None,
             status=ended.status,
-            took_ms=round((self._clock.monotonic_s() - call.began_s) * 1000.0, 1),
+            took_ms=self._took_ms(call),
             abandoned_tokens=tokens,
             abandoned_micros=micros,
         )
@@ -209,6 +209,11 @@ class Attempts:
                     "upstream_status": ended.status,
                 },
             )
+
+    def _took_ms(self, call: ChatCall) -> float | None:
+        if not call.began_s:
+            return None
+        return round((self._clock.monotonic_s() - call.began_s) * 1000.0, 1)
 
     async def _attempt(self, step: Try, call: ChatCall) -> Ended:
         until_s = self._refusing_usage.get(_model_of(step, call), 0.0)
@@ -226,15 +231,12 @@ class Attempts:
 
         `is_second`: it was refused with the wish, and is asked without.
         """
-        call.upstream_status, call.stage = 0, None
+        call.upstream_status, call.stage, call.began_s = 0, None, 0.0
+        request = self._request(step, call, wish)
         call.began_s = self._clock.monotonic_s()
         with self._inboxes.new() as inbox:
             try:
-                inbox.start(
-                    self._transport,
-                    self._request(step, call, wish),
-                    connect_s=call.deadlines.connect_s,
-                )
+                inbox.start(self._transport, request, connect_s=call.deadlines.connect_s)
                 inbox.arm(step.deadline_s)
                 status, headers = await inbox.head()
                 call.upstream_status = status
@@ -347,7 +349,7 @@ def _abandoned(call: ChatCall, step: Try, outcome: Outcome) -> tuple[int | None,
     A provider that answered 200, or was still at work when we gave up, has read the prompt.
     """
     at_work = call.stage is not None or outcome in (Outcome.TIMEOUT, Outcome.CANCELLED)
-    if call.bill is not None or not at_work:
+    if call.bill is not None or not at_work or not call.began_s:
         return None, None
     need = call.quote.bill(step.target, call.stage.spent if call.stage else Spent()).need
     return need.total_tokens, need.money_micros or None

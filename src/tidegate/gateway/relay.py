@@ -76,7 +76,7 @@ class ChatCall:
     wish: UsageWish = "keep"
     """How we ask for usage when the client did not; then we keep the report to ourselves."""
     began_s: float = 0.0
-    """When the attempt under way began."""
+    """When the attempt under way began; 0.0 while its provider has not been asked."""
     upstream_status: int = 0
     """Of the attempt under way; 0 before its head has come."""
     stage: ResponseStage | None = None
