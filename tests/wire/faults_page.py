@@ -66,7 +66,7 @@ def part() -> str:
         " `tidegate demo providers`\n([all of them](reference/faults.md)) have it, and the second"
         ' is well. "The backup\'s answer" comes with\n`x-tidegate-attempts: primary:OUTCOME,'
         "backup:ok`. Every row is run over real sockets, for a stream and for a plain answer, in\n"
-        "`tests/wire/test_faults_matrix.py`, and every byte is searched for what the upstream said.\n"
+        "`tests/wire/test_faults_matrix.py`, and every byte is searched for what upstreams said.\n"
         "\n"
         + "\n".join(rows)
         + "\n\nThe sixteen faults of the public benchmark failoverbench, all of which"

@@ -192,9 +192,13 @@ async def fault_world(
     deadlines: Mapping[str, float] = PATIENT,
     targets: tuple[str, ...] = ("primary", "backup"),
     route: Mapping[str, Any] | None = None,
+    credentials: Mapping[str, str] | None = None,
     **parts: Any,
 ) -> AsyncIterator[FaultWorld]:
-    """The world with these deadlines and targets; `route` and `parts` change the configuration."""
+    """The world with these deadlines and targets; `route` and `parts` change the configuration.
+
+    Both providers have the same credential unless `credentials` says otherwise.
+    """
     providers = WatchedProviders()
     async with listening(providers, bind(0)), Doors(providers) as doors:
         urls = {name: f"http://127.0.0.1:{port}/v1" for name, port in doors.ports.items()}
@@ -208,6 +212,10 @@ async def fault_world(
             }
         ]
         caps = {"server": {"caps": {"upstream_event_bytes": 262_144}}}
-        text = config_text(folder, **urls, routes=routes, **{**caps, **parts})
+        named = {
+            name: {"base_url": url, "credentials": [(credentials or {}).get(name, CREDENTIAL)]}
+            for name, url in urls.items()
+        }
+        text = config_text(folder, providers=named, routes=routes, **{**caps, **parts})
         async with serving(text) as served:
             yield FaultWorld(providers, doors, served)

@@ -146,7 +146,7 @@ OPTIONS: Mapping[str, str] = MappingProxyType(
     {
         "times": "for so many requests, then `ok` again; with several behaviours, for each of them",
         "wait": "seconds, in place of the time in parentheses",
-        "status": "of `status`: any from 400 to 599",
+        "status": "of `status`, `error-first` and `error-later`: any from 400 to 599 (500)",
         "form": f"of `429-retry-after`: {', '.join(answers.FORMS)}",
     }
 )

@@ -86,11 +86,16 @@ async def refuse(act: Act) -> None:
     await act.document(refusal.body, refusal.status)
 
 
+def _of_status(status: int) -> Refusal:
+    """The error of a status: ours, or one that says no more than the status does."""
+    plain = Refusal(status, "demo", None, f"{HOST} said {status} to {ORG}")
+    return REFUSALS.get(str(status), plain)
+
+
 async def any_status(act: Act) -> None:
     """Any status of the caller's choice, with an error object."""
-    status = act.order.status
-    body = {"error": {"message": f"{HOST} said {status} to {ORG}", "type": "demo", "code": None}}
-    await act.document(body, status)
+    refusal = _of_status(act.order.status)
+    await act.document(refusal.body, refusal.status)
 
 
 async def proxy_page(act: Act) -> None:
@@ -274,7 +279,7 @@ async def late_usage(act: Act) -> None:
 
 async def error_first(act: Act) -> None:
     """An error in the clothes of a success: the first event, or the whole document."""
-    body = REFUSALS["500"].body
+    body = _of_status(act.order.status).body
     if not act.stream:
         await act.document(body)
         return
@@ -285,7 +290,7 @@ async def error_first(act: Act) -> None:
 
 async def error_later(act: Act) -> None:
     """An error after five words; in a document, a choice that ended by one."""
-    body = REFUSALS["500"].body
+    body = _of_status(act.order.status).body
     if not act.stream:
         half = {"role": "assistant", "content": "Hello from"}
         choice = {"index": 0, "message": half, "finish_reason": "error", **body}
