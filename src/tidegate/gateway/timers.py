@@ -17,12 +17,14 @@ _CHECKS_PER_STALL = 4
 class Deadline:
     """Calls `passed` once the time last set is over. Setting it costs no timer as a rule."""
 
-    __slots__ = ("_due_s", "_loop", "_passed", "_timer")
+    __slots__ = ("_due_s", "_loop", "_passed", "_timer", "_timer_s")
 
     def __init__(self, loop: asyncio.AbstractEventLoop, passed: Callable[[], None]) -> None:
         self._loop, self._passed = loop, passed
         self._due_s = _NEVER
         self._timer: asyncio.TimerHandle | None = None
+        # When it will look: a handle of uvloop does not say, if that is at once.
+        self._timer_s = _NEVER
 
     def within(self, seconds: float) -> None:
         """From now on this long, instead of what was set before."""
@@ -47,9 +49,10 @@ class Deadline:
     def _arm(self) -> None:
         # A timer that is too early looks again; only one that is too late is replaced.
         if self._timer is not None:
-            if self._timer.when() <= self._due_s:
+            if self._timer_s <= self._due_s:
                 return
             self._timer.cancel()
+        self._timer_s = self._due_s
         self._timer = self._loop.call_at(self._due_s, self._on_timer)
 
     def _on_timer(self) -> None:

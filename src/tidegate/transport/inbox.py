@@ -48,6 +48,7 @@ class Inbox:
         "_loop",
         "_paused",
         "_timer",
+        "_timer_s",
         "_waiter",
     )
 
@@ -73,6 +74,8 @@ class Inbox:
         self._waiter: asyncio.Future[None] | None = None
         self._due_s = _NEVER
         self._timer: asyncio.TimerHandle | None = None
+        # When it will look: a handle of uvloop does not say, if that is at once.
+        self._timer_s = _NEVER
 
     def start(self, transport: Transport, request: UpstreamRequest, *, connect_s: float) -> None:
         """Begin the attempt; once per inbox. One that was failed before does not begin."""
@@ -116,10 +119,10 @@ class Inbox:
         delay_s = max(0.0, at_monotonic_s - self._clock.monotonic_s())
         self._due_s = self._loop.time() + delay_s
         if self._timer is not None:
-            if self._timer.when() <= self._due_s:
+            if self._timer_s <= self._due_s:
                 return
             self._timer.cancel()
-        self._timer = self._loop.call_later(delay_s, self._on_timer)
+        self._look_in(delay_s)
 
     def disarm(self) -> None:
         """No deadline until the next `arm`."""
@@ -243,9 +246,13 @@ class Inbox:
         left_s = self._due_s - self._loop.time()
         # A loop's clock may be rounded to milliseconds: below one, it is over.
         if left_s > 0.001:
-            self._timer = self._loop.call_later(left_s, self._on_timer)
+            self._look_in(left_s)
             return
         self.fail(Failure.TIMEOUT)
+
+    def _look_in(self, seconds: float) -> None:
+        self._timer_s = self._loop.time() + seconds
+        self._timer = self._loop.call_later(seconds, self._on_timer)
 
 
 class Inboxes:
