@@ -73,9 +73,13 @@ class _Answer(msgspec.Struct):
     usage: object = None
     error: object = None
     kind: object = msgspec.field(name="object", default=None)
+    type: object = None
+    response: msgspec.Raw = msgspec.Raw()
 
 
 _decoder = msgspec.json.Decoder(_Answer)
+# Types of events in the two dialects beside this one, which some gateways pass through here.
+_ERROR_TYPES = ("error", "response.failed")
 
 
 def chat_request(
@@ -227,8 +231,9 @@ def _headers(provider: Provider, target: Target, *, stream: bool) -> tuple[tuple
 
 def _look(answer: _Answer, data: bytes) -> Glance:
     usage = read_usage(answer.usage)
-    if answer.error or answer.kind == "error":
-        return Glance(error=_error(data), usage=usage)
+    if answer.error or answer.kind == "error" or answer.type in _ERROR_TYPES:
+        # `response.failed` has its error one level down.
+        return Glance(error=_error(bytes(answer.response) or data), usage=usage)
     texts: list[str] = []
     finished: list[int] = []
     open_choices: list[int] = []

@@ -121,7 +121,6 @@ def test_one_figure_for_prompt_and_answer_is_the_estimate_of_the_prompt_and_the_
     assert (bill.counted, bill.prompt) == (prompt is None, prompt)
 
 
-
 @pytest.mark.parametrize(
     ("cap", "factor", "asked"),
     [(1000, 2.0, 250), (249, 2.0, 150), (149, 2.0, 150), (1000, 0.5, 100), (99, 0.5, 100)],

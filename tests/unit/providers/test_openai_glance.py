@@ -59,6 +59,9 @@ SILENT = [
     b'{"type":"ping"}',
     b'{"error":null,"choices":[]}',
     b'{"error":{},"choices":[]}',
+    b'{"type":"response.created","response":{"id":"r","status":"in_progress"}}',
+    b'{"type":"message_start","message":{"role":"assistant","content":[]}}',
+    b'{"type":["error"],"response":7,"choices":[]}',
     b'{"choices":[{}],"unknown":{"content":"x"}}',
 ]
 
@@ -122,6 +125,15 @@ def test_the_end_mark(data: bytes) -> None:
         (b'{"error":{"code":"context_length_exceeded"}}', None, Outcome.CONTEXT),
         (b'{"object":"error","message":"x","code":400}', None, Outcome.REJECTED),
         (b'{"type":"error","error":{"type":"overloaded_error"}}', None, Outcome.SERVER_ERROR),
+        (b'{"type":"error","code":"insufficient_quota","message":"x"}', None, Outcome.QUOTA),
+        (
+            b'{"type":"response.failed","response":{"status":"failed","error":'
+            b'{"code":"rate_limit_exceeded","message":"x"}}}',
+            None,
+            Outcome.RATE_LIMITED,
+        ),
+        (b'{"type":"response.failed","response":{"error":null}}', None, Outcome.SERVER_ERROR),
+        (b'{"type":"response.failed"}', None, Outcome.SERVER_ERROR),
         (
             b'{"error":{"code":502},"choices":[{"delta":{"content":"x"}}]}',
             None,
