@@ -71,7 +71,7 @@ def test_leaving_during_the_second_attempt_is_noted_against_that_one() -> None:
         attempts = [step for step in world.records.steps if step.stage == "attempt"]
         assert [(a.values["provider"], a.verdict, a.values["status"]) for a in attempts] == [
             ("primary", "server_error", 500),
-            ("backup", "cancelled", 0),
+            ("backup", "cancelled", None),
         ]
 
     run(body())

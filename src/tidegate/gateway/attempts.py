@@ -194,7 +194,7 @@ class Attempts:
             provider=target.provider,
             model=target.upstream_model,
             credential=target.credential or None,
-            status=ended.status,
+            status=ended.status or None,
             took_ms=self._took_ms(call),
             abandoned_tokens=tokens,
             abandoned_micros=micros,

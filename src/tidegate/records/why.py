@@ -210,7 +210,7 @@ def _target(step: Step) -> str:
 
 def _until(step: Step) -> str:
     wait_s = _values(step).get("wait_s")
-    return f" for {wait_s} s more" if wait_s else ""
+    return f" for {wait_s:.1f} s more" if isinstance(wait_s, int | float) and wait_s else ""
 
 
 def _how(step: Step) -> str:
@@ -218,7 +218,7 @@ def _how(step: Step) -> str:
     status, took_ms = values.get("status"), values.get("took_ms")
     words = [f"HTTP {status}"] if status else []
     if isinstance(took_ms, int | float):
-        words.append(f"{took_ms / 1000:.1f} s" if took_ms >= 1000 else f"{took_ms:.0f} ms")
+        words.append(f"{took_ms / 1000:.1f} s" if took_ms > 999 else f"{took_ms:.0f} ms")
     return f" ({', '.join(words)})" if words else ""
 
 
