@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable
 
+from tidegate.frames import Frames
 from tidegate.gateway.target_rows import TargetRow
 from tidegate.gateway.workers import words
 from tidegate.gateway.workers.starting import SIGNALS
@@ -84,7 +85,7 @@ def _report(mode: str, number: int, about: words.About, say: Say) -> None:
 def main(mode: str, read: int, write: int) -> None:
     """Until told to end, or alone."""
     signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
-    frames = words.Frames()
+    frames = Frames()
     while data := os.read(read, 65536):
         for body in frames.feed(data):
             answer(mode, words.for_worker(body), lambda said: _say(write, said))

@@ -1,8 +1,8 @@
 """How do many callers share one transaction on one file, and one file with other processes?
 
-Lives here: the writer thread, its queue, the lock between processes, and what becomes of work
-when the file cannot be written. Does not live here: what the work is (books), the tables
-(sqlite_rows).
+Lives here: the writer thread, the lock between processes, and what becomes of work when the file
+cannot be written. Does not live here: who asks and hears (job_queue, owner), what the work is
+(books), the tables (sqlite_rows).
 
 Everything that is waiting runs in one transaction; nobody is answered before its commit.
 Processes take turns by a kernel lock on a file beside the database: SQLite's own waiting is a
@@ -10,17 +10,15 @@ sleeping poll in steps of up to 100 ms, a kernel lock is a queue. It is never th
 that is locked this way, since closing a second handle of that file would drop SQLite's locks.
 """
 
-import asyncio
 import fcntl
 import logging
 import os
-import queue
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, TypeVar, cast
+from typing import Generic, Protocol, TypeVar
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
@@ -31,8 +29,6 @@ from tidegate.limits.storetime import StoreTime
 
 logger = logging.getLogger(__name__)
 
-T = TypeVar("T")
-
 MAX_QUEUED = 10_000
 """More waiting work than this is refused at once: a stuck disk must not eat the memory."""
 
@@ -42,93 +38,81 @@ _RETRY_S = 0.5
 _CHECKPOINT_PAGES = 4000  # of 4 kB
 
 
-class Job(Generic[T]):
-    """One piece of work for the writer thread. Its result arrives in `future`.
+class Work(Protocol):
+    """One piece of work. `is_withdrawn`: nobody waits for it any more.
 
-    `must_happen`: applied as soon as the file allows, even when nobody waits for it any more.
-    Any other job either begins or is withdrawn, never both. `about` is the reservation that it
-    will ask for; `is_money`: once answered it survives the loss of power, too.
+    `must_happen`: applied as soon as the file allows, whoever waits. `about` is the reservation
+    that it will ask for; `is_money`: once answered it survives the loss of power, too.
     """
 
-    __slots__ = (
-        "_first",
-        "about",
-        "future",
-        "is_money",
-        "is_withdrawn",
-        "loop",
-        "must_happen",
-        "run",
-    )
-
-    def __init__(
-        self,
-        run: Callable[[Rows, int], T],
-        *,
-        must_happen: bool = False,
-        about: str | None = None,
-        is_money: bool = False,
-    ) -> None:
-        self.run = run
-        self.must_happen = must_happen
-        self.about = about
-        self.is_money = is_money
-        self.is_withdrawn = False
-        self.loop = asyncio.get_running_loop()
-        self.future: asyncio.Future[T] = self.loop.create_future()
-        self._first = threading.Lock()
-
-    def begin(self) -> bool:
-        """For the writer: whether to run it."""
-        return self.must_happen or self._first.acquire(blocking=False)
-
-    def withdraw(self) -> bool:
-        """For the caller who gives up: True if the job will never run; False if it may have."""
-        if not self.must_happen and self._first.acquire(blocking=False):
-            self.is_withdrawn = True
-        return self.is_withdrawn
+    @property
+    def must_happen(self) -> bool:
+        """See above."""
 
     @property
-    def has_failed(self) -> bool:
-        """Whether the writer answered that nothing of it was committed."""
-        return (
-            self.future.done()
-            and not self.future.cancelled()
-            and self.future.exception() is not None
-        )
+    def about(self) -> str | None:
+        """See above."""
+
+    @property
+    def is_money(self) -> bool:
+        """See above."""
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """See above."""
+
+    def begin(self) -> bool:
+        """Whether to run it: from here on it cannot be withdrawn."""
+
+    def run(self, rows: Rows, now_us: int) -> object:
+        """What is answered. Raises ValueError, before it changed anything, for a bad call."""
+
+
+W = TypeVar("W", bound=Work)
+
+
+class Inbox(Protocol[W]):
+    """Where work comes from and answers go to; called by the thread only."""
+
+    def next_batch(self, timeout_s: float | None) -> list[W] | None:
+        """Up to MAX_BATCH that wait; [] after `timeout_s`; None: there will be no more."""
+
+    def answer(self, results: Sequence[tuple[W, object]]) -> None:
+        """Say what became of each: its result, StoreUnavailable or ValueError.
+
+        Called after every attempt, also with nothing. Work that must happen is answered once
+        more when it has happened.
+        """
+
+    def close(self) -> list[W]:
+        """The thread ends: take no more; returns what was never given out."""
 
 
 class _GaveUp(Exception):
     """Nobody waits for this batch any more, or the writer is told to stop."""
 
 
-class GroupCommit:
-    """One thread and one connection; made on the event loop, used from there."""
+class GroupCommit(Generic[W]):
+    """One thread and one connection for the work of `inbox`; ends when that does."""
 
-    def __init__(self, path: Path, clock: Clock, *, boot: int = 0) -> None:
+    def __init__(self, path: Path, clock: Clock, inbox: Inbox[W], *, boot: int = 0) -> None:
+        self._inbox = inbox
         self._path = path
         self._boot = boot
         self._anchor_us: int | None = None  # as the file has it
         self._file = BooksFile(path)
         self._clock = clock
         self._time = StoreTime(clock.now_s(), clock.monotonic_s())
-        self._queue: queue.SimpleQueue[Job[object] | None] = queue.SimpleQueue()
         self._thread = threading.Thread(target=self._main, name="tidegate-ledger", daemon=True)
-        self._accepts = True
         self._hurry = threading.Event()
         self._stopped = threading.Event()
         self._db: sqlite3.Connection | None = None
         self._rows: SQLiteRows | None = None
         self._is_full: bool | None = None
         self._lock_fd = -1
-        self._owed: list[Job[object]] = []
+        self._owed: list[W] = []
         self._clock_ahead_s = 0.0
         self._degraded = False
-
-    @property
-    def accepts(self) -> bool:
-        """Whether work may be submitted."""
-        return self._accepts
 
     def start(self) -> None:
         """Start the thread; the file is opened with the first batch."""
@@ -145,26 +129,8 @@ class GroupCommit:
         return self._clock_ahead_s
 
     def note_late(self) -> None:
-        """A caller waited in vain. The writer may be done by now: have it say so itself."""
-        if not self._degraded and self._accepts:
-            self._note_trouble("TimeoutError")
-            probe = Job(_nothing)
-            probe.future.cancel()
-            self.submit(probe)
-
-    def submit(self, job: Job[T]) -> None:
-        """Queue the job; raises StoreUnavailable when closed, or full and it need not happen."""
-        if not self._accepts:
-            raise StoreUnavailable("ledger closed", retry_after_s=None)
-        if not job.must_happen and self._queue.qsize() >= MAX_QUEUED:
-            raise StoreUnavailable("ledger queue full")
-        self._queue.put(cast("Job[object]", job))
-
-    def stop(self) -> None:
-        """Accept nothing more; the thread ends when the queue is done."""
-        if self._accepts:
-            self._accepts = False
-            self._queue.put(None)
+        """A caller waited in vain."""
+        self._note_trouble("TimeoutError")
 
     def give_up(self) -> None:
         """Stop waiting for a file that is locked by others."""
@@ -176,7 +142,7 @@ class GroupCommit:
 
     def _main(self) -> None:
         try:
-            while (batch := self._next_batch()) is not None:
+            while (batch := self._inbox.next_batch(self._patience_s)) is not None:
                 if self._owed:
                     self._owed, owed = [], self._owed
                     self._commit(owed)
@@ -187,42 +153,18 @@ class GroupCommit:
                 self._commit(self._owed)
         finally:
             # Also when a bug ends the thread: from here on every caller is refused.
-            self._accepts = False
             self._degraded = True
-            self._fail(self._drained(), "writer ended")
+            self._fail([*self._owed, *self._inbox.close()], "writer ended")
             self._disconnect()
             if self._lock_fd >= 0:
                 os.close(self._lock_fd)
             self._stopped.set()
 
-    def _next_batch(self) -> list[Job[object]] | None:
-        try:
-            first = self._queue.get(timeout=_RETRY_S if self._owed or self._degraded else None)
-        except queue.Empty:
-            return []
-        if first is None:
-            return None
-        batch = [first]
-        while len(batch) < MAX_BATCH:
-            try:
-                following = self._queue.get_nowait()
-            except queue.Empty:
-                break
-            if following is None:
-                self._queue.put(None)
-                break
-            batch.append(following)
-        return batch
+    @property
+    def _patience_s(self) -> float | None:
+        return _RETRY_S if self._owed or self._degraded else None
 
-    def _drained(self) -> list[Job[object]]:
-        left = list(self._owed)
-        while not self._queue.empty():
-            job = self._queue.get_nowait()
-            if job is not None:
-                left.append(job)
-        return left
-
-    def _commit(self, batch: Sequence[Job[object]]) -> None:
+    def _commit(self, batch: Sequence[W]) -> None:
         try:
             with self._turn():
                 results = self._transaction(batch)
@@ -240,7 +182,7 @@ class GroupCommit:
             self._keep_owed(batch, type(error).__name__)
         else:
             self._note_service()
-            _deliver(results)
+            self._inbox.answer(results)
 
     def _note_trouble(self, error: str) -> None:
         if not self._degraded:
@@ -252,14 +194,13 @@ class GroupCommit:
             self._degraded = False
             logger.warning("ledger_store_serves_again")
 
-    def _keep_owed(self, batch: Sequence[Job[object]], why: str) -> None:
+    def _keep_owed(self, batch: Sequence[W], why: str) -> None:
         self._fail(batch, why)
         owed = [job for job in batch if job.must_happen]
         self._owed = (self._owed + owed)[-MAX_QUEUED:]
 
-    @staticmethod
-    def _fail(jobs: Sequence[Job[object]], why: str) -> None:
-        _deliver([(job, StoreUnavailable(why)) for job in jobs])
+    def _fail(self, batch: Sequence[W], why: str) -> None:
+        self._inbox.answer([(job, StoreUnavailable(why)) for job in batch])
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -273,7 +214,7 @@ class GroupCommit:
         finally:
             fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
-    def _transaction(self, batch: Sequence[Job[object]]) -> list[tuple[Job[object], object]]:
+    def _transaction(self, batch: Sequence[W]) -> list[tuple[W, object]]:
         self._file.check()
         db, rows = self._connect(batch)
         self._sync(db, full=any(job.is_money for job in batch))
@@ -304,7 +245,7 @@ class GroupCommit:
             db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
             self._is_full = full
 
-    def _connect(self, batch: Sequence[Job[object]]) -> tuple[sqlite3.Connection, SQLiteRows]:
+    def _connect(self, batch: Sequence[W]) -> tuple[sqlite3.Connection, SQLiteRows]:
         if self._db is None or self._rows is None:
             self._file.make()
             db = sqlite3.connect(
@@ -330,12 +271,12 @@ class GroupCommit:
             db.close()
             self._file.closed()
 
-    def _begin(self, db: sqlite3.Connection, batch: Sequence[Job[object]]) -> None:
+    def _begin(self, db: sqlite3.Connection, batch: Sequence[W]) -> None:
         # IMMEDIATE: a transaction that reads first and then wants to write is refused at once
         # when another process wrote in between, however long it was ready to wait.
         self._patiently(lambda: db.execute("BEGIN IMMEDIATE"), batch)
 
-    def _patiently(self, statement: Callable[[], object], batch: Sequence[Job[object]]) -> None:
+    def _patiently(self, statement: Callable[[], object], batch: Sequence[W]) -> None:
         """Repeat while a stranger to our lock holds the file and anybody still waits."""
         while True:
             try:
@@ -359,11 +300,7 @@ class GroupCommit:
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
 
 
-def _nothing(rows: Rows, now_us: int) -> None:
-    """Whether the file serves is all that is asked."""
-
-
-def _outcome(job: Job[object], rows: Rows, now_us: int) -> object:
+def _outcome(job: Work, rows: Rows, now_us: int) -> object:
     try:
         return job.run(rows, now_us)
     except ValueError as error:
@@ -371,26 +308,4 @@ def _outcome(job: Job[object], rows: Rows, now_us: int) -> object:
         return error
 
 
-def _deliver(results: Sequence[tuple[Job[object], object]]) -> None:
-    by_loop: dict[asyncio.AbstractEventLoop, list[tuple[Job[object], object]]] = {}
-    for job, result in results:
-        by_loop.setdefault(job.loop, []).append((job, result))
-    for loop, pairs in by_loop.items():
-        try:
-            loop.call_soon_threadsafe(_resolve, pairs)
-        except RuntimeError:
-            # The loop is closed: nobody is left to hear it.
-            continue
-
-
-def _resolve(pairs: Sequence[tuple[Job[object], object]]) -> None:
-    for job, result in pairs:
-        if job.future.done():
-            continue
-        if isinstance(result, Exception):
-            job.future.set_exception(result)
-        else:
-            job.future.set_result(result)
-
-
-__all__ = ["MAX_BATCH", "MAX_QUEUED", "GroupCommit", "Job"]
+__all__ = ["MAX_BATCH", "MAX_QUEUED", "GroupCommit", "Inbox", "Work"]

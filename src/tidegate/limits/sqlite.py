@@ -2,7 +2,7 @@
 
 Lives here: the ledger on an SQLite file as seen from the event loop: it hands work to the
 writer thread and waits for a bounded time. Does not live here: any decision (books), the thread
-(group_commit), the tables (sqlite_rows).
+(group_commit) and its queue (job_queue), the tables (sqlite_rows).
 """
 
 import asyncio
@@ -15,7 +15,8 @@ from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits import books
 from tidegate.limits.books import Rows
-from tidegate.limits.group_commit import GroupCommit, Job
+from tidegate.limits.group_commit import GroupCommit
+from tidegate.limits.job_queue import Job, JobQueue
 from tidegate.limits.ledger import Charge, Granted, Limit, Need, NeverFits, Refused, Usage
 
 logger = logging.getLogger(__name__)
@@ -41,7 +42,8 @@ class SQLiteLedger:
         self._path = Path(path)
         self._clock = clock
         self._wait_s = wait_s
-        self._writer: GroupCommit | None = None
+        self._queue = JobQueue()
+        self._writer: GroupCommit[Job[object]] | None = None
 
     @property
     def degraded(self) -> bool:
@@ -57,7 +59,8 @@ class SQLiteLedger:
         """Create the file if need be and start the writer; raises StoreUnavailable."""
         if self._writer is not None:
             return
-        self._writer = GroupCommit(self._path, self._clock, boot=self._boot)
+        self._queue = JobQueue()
+        self._writer = GroupCommit(self._path, self._clock, self._queue, boot=self._boot)
         self._writer.start()
         try:
             await self._answer(self._submit(_nothing))
@@ -71,7 +74,7 @@ class SQLiteLedger:
         writer, self._writer = self._writer, None
         if writer is None:
             return
-        writer.stop()
+        self._queue.end()
         if not await asyncio.to_thread(writer.wait_stopped, self._wait_s):
             writer.give_up()
             logger.warning("ledger_close_late")
@@ -139,7 +142,7 @@ class SQLiteLedger:
         if self._writer is None:
             raise StoreUnavailable("ledger not open", retry_after_s=None)
         job = Job(run, must_happen=must_happen, about=about, is_money=is_money)
-        self._writer.submit(job)
+        self._queue.submit(job)
         return job
 
     async def _answer(self, job: Job[T]) -> T:
@@ -147,14 +150,19 @@ class SQLiteLedger:
             async with asyncio.timeout(self._wait_s):
                 return await job.future
         except TimeoutError:
-            if self._writer is not None:
-                self._writer.note_late()
+            self._note_late()
             raise StoreUnavailable("no answer from the ledger in time") from None
         finally:
             job.withdraw()
 
+    def _note_late(self) -> None:
+        """The writer may be done by now: have it say so itself."""
+        if self._writer is not None and not self._writer.degraded and self._queue.accepts:
+            self._writer.note_late()
+            self._submit(_nothing).future.cancel()
+
     def _undo(self, reservation_id: str, owner: str) -> None:
-        if self._writer is not None and self._writer.accepts:
+        if self._writer is not None and self._queue.accepts:
             job = self._submit(
                 lambda rows, _: books.release(rows, reservation_id, owner), must_happen=True
             )
@@ -163,7 +171,7 @@ class SQLiteLedger:
 
 
 def _nothing(rows: Rows, now_us: int) -> None:
-    """The first job: it opens the file."""
+    """Whether the file serves is all that is asked; the first one opens it."""
 
 
 __all__ = ["SQLiteLedger"]

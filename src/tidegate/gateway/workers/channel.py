@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Generic, TypeVar
 
-from tidegate.gateway.workers.words import Frames, Malformed, ToParent, ToWorker, encode
+from tidegate.frames import Frames, Malformed
+from tidegate.gateway.workers.words import ToParent, ToWorker, encode
 
 _READ_BYTES = 262_144
 

@@ -1,20 +1,15 @@
 """What do a parent and its workers say to each other?
 
-Lives here: the messages of both directions and how they lie on the wire: a length of four bytes,
-big-endian, then one message in MessagePack. Does not live here: who says what when (plan, duty),
-the pipes (channel).
+Lives here: the messages of both directions, each one frame in MessagePack. Does not live here:
+where one ends (frames), who says what when (plan, duty), the pipes (channel).
 """
 
 from typing import Literal, TypeVar
 
 from msgspec import Struct, msgpack
 
+from tidegate.frames import Malformed, framed
 from tidegate.gateway.target_rows import TargetRow
-
-MAX_BYTES = 67_108_864
-"""No message is longer: a length beyond it is no length."""
-
-_LENGTH_BYTES = 4
 
 About = Literal["pulse", "readiness", "metrics", "targets"]
 
@@ -139,38 +134,9 @@ ToParent = Opened | CannotStart | Accepting | Willing | Unwilling | Took | Leavi
 _M = TypeVar("_M")
 
 
-class Malformed(Exception):
-    """What came is none of these messages. Says nothing of what it was."""
-
-
 def encode(message: ToWorker | ToParent) -> bytes:
     """The message as it lies on the wire."""
-    body = msgpack.encode(message)
-    return len(body).to_bytes(_LENGTH_BYTES, "big") + body
-
-
-class Frames:
-    """Cuts what arrives into messages, however it was split on its way."""
-
-    def __init__(self) -> None:
-        self._rest = bytearray()
-
-    def feed(self, data: bytes) -> list[bytes]:
-        """The messages that are complete now, undecoded. Raises Malformed."""
-        self._rest += data
-        complete: list[bytes] = []
-        at = 0
-        while len(self._rest) - at >= _LENGTH_BYTES:
-            begin = at + _LENGTH_BYTES
-            length = int.from_bytes(self._rest[at:begin], "big")
-            if length > MAX_BYTES:
-                raise Malformed
-            if len(self._rest) < begin + length:
-                break
-            at = begin + length
-            complete.append(bytes(self._rest[begin:at]))
-        del self._rest[:at]
-        return complete
+    return framed(msgpack.encode(message))
 
 
 def for_worker(body: bytes) -> ToWorker:

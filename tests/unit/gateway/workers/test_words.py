@@ -4,6 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.frames import MAX_BYTES, Frames, Malformed
 from tidegate.gateway.workers import words
 
 TO_WORKER: list[words.ToWorker] = [
@@ -40,19 +41,19 @@ def test_every_word_comes_back_as_it_was_in_its_direction_only() -> None:
     assert {type(message) for message in TO_WORKER} == set(words.ToWorker.__args__)
     assert {type(message) for message in TO_PARENT} == set(words.ToParent.__args__)
     for message in TO_WORKER:
-        (body,) = words.Frames().feed(words.encode(message))
+        (body,) = Frames().feed(words.encode(message))
         assert words.for_worker(body) == message
-        with pytest.raises(words.Malformed):
+        with pytest.raises(Malformed):
             words.for_parent(body)
     for answer in TO_PARENT:
-        (body,) = words.Frames().feed(words.encode(answer))
+        (body,) = Frames().feed(words.encode(answer))
         assert words.for_parent(body) == answer
 
 
 def test_every_cut_gives_the_same_messages() -> None:
     data = b"".join(words.encode(message) for message in TO_PARENT[:4])
     for cut in range(len(data) + 1):
-        frames = words.Frames()
+        frames = Frames()
         bodies = frames.feed(data[:cut]) + frames.feed(data[cut:])
         assert [words.for_parent(body) for body in bodies] == TO_PARENT[:4]
 
@@ -60,7 +61,7 @@ def test_every_cut_gives_the_same_messages() -> None:
 @given(st.lists(st.integers(1, 9)))
 def test_any_pieces_give_the_same_messages(sizes: list[int]) -> None:
     data = b"".join(words.encode(message) for message in TO_WORKER)
-    frames, bodies = words.Frames(), []
+    frames, bodies = Frames(), []
     for size in sizes:
         bodies += frames.feed(data[:size])
         data = data[size:]
@@ -73,12 +74,12 @@ def test_any_pieces_give_the_same_messages(sizes: list[int]) -> None:
 )
 def test_what_is_no_message_is_refused_without_a_word_of_it(body: bytes) -> None:
     for decode in (words.for_worker, words.for_parent):
-        with pytest.raises(words.Malformed) as refused:
+        with pytest.raises(Malformed) as refused:
             decode(body)
         assert str(refused.value) == ""
 
 
 def test_a_length_beyond_the_bound_is_refused_before_anything_is_kept() -> None:
-    frames = words.Frames()
-    with pytest.raises(words.Malformed):
-        frames.feed((words.MAX_BYTES + 1).to_bytes(4, "big"))
+    frames = Frames()
+    with pytest.raises(Malformed):
+        frames.feed((MAX_BYTES + 1).to_bytes(4, "big"))
