@@ -4,9 +4,11 @@ Writes docs/reference/*.md from the code, so that they cannot differ from it; wi
 tells which are stale. `make docs` and `make docs-check` run it.
 """
 
+import json
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from itertools import groupby
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
@@ -18,7 +20,21 @@ from tidegate import errors
 from tidegate.cli import COMMANDS
 from tidegate.config import Config
 from tidegate.demo.faults import GROUPS, OPTIONS
+from tidegate.gateway.relay import OUTCOME_OF, PASSING
 from tidegate.jsonrpc import _BY_STATUS, Code
+from tidegate.routing import (
+    TAXONOMY,
+    Failover,
+    GiveUp,
+    Handling,
+    Outcome,
+    Route,
+    Target,
+    Targets,
+    Try,
+    classify,
+)
+from tidegate.routing.outcome import Trips
 
 FOLDER = Path(__file__).parent / "reference"
 NOTE = "<!-- Written by docs/generate.py from the code; change it there and run `make docs`. -->\n"
@@ -162,7 +178,149 @@ def fault_page() -> str:
     return "".join(parts)
 
 
+# What makes each outcome. An outcome without a line here fails the build.
+OUTCOMES = {
+    Outcome.OK: "A whole answer.",
+    Outcome.RATE_LIMITED: "429, or an error that says so.",
+    Outcome.QUOTA: "402, or an error that says that our account has no credit, whatever its status.",
+    Outcome.TIMEOUT: "No first content, or no whole answer, by the deadline of the attempt.",
+    Outcome.UNREACHABLE: "Name, connection or TLS failed, or it was reset before any content.",
+    Outcome.SERVER_ERROR: "500 and above, or an error without a cause before any content.",
+    Outcome.MALFORMED: "A 200 that is no answer: no JSON, no content, another protocol, too large.",
+    Outcome.REJECTED: "400, 422 and all other statuses that blame the request.",
+    Outcome.CONTEXT: "The prompt is longer than the model's window, or 413.",
+    Outcome.FILTERED: "The provider's content policy refused.",
+    Outcome.CREDENTIAL: "401: our key is refused.",
+    Outcome.FORBIDDEN: "403: our key may not do this.",
+    Outcome.NOT_FOUND: "404 or 410: no such model or address.",
+    Outcome.TRANSIENT: "408, 409, 425: not now; or larger than a minute of our quota there.",
+    Outcome.INTERRUPTED: "The answer broke off.",
+    Outcome.CANCELLED: "The client left, or the gateway is stopping.",
+    Outcome.OPEN: "Not asked: its breaker is open.",
+    Outcome.COOLING: "Not asked: it rests.",
+}
+_NOT_ENDS = frozenset({Outcome.OK, Outcome.CANCELLED, Outcome.OPEN, Outcome.COOLING})
+
+# What providers say, and the status they say it with: shown with what `classify` makes of it.
+SAYINGS = (
+    (429, "code", "insufficient_quota"),
+    (429, "message", "Request too large for gpt-4o"),
+    (400, "message", "Your credit balance is too low"),
+    (400, "code", "context_length_exceeded"),
+    (400, "message", "prompt is too long: 210000 tokens > 200000 maximum"),
+    (400, "code", "content_filter"),
+    (400, "message", "Incorrect API key provided"),
+    (400, "type", "permission_error"),
+    (400, "code", "model_not_found"),
+    (400, "code", "rate_limit_exceeded"),
+    (500, "code", "context_length_exceeded"),
+    (200, "code", "rate_limit_exceeded"),
+    (200, "type", "invalid_request_error"),
+    (200, "message", "something went wrong"),
+)
+
+
+def failover_page() -> str:
+    """What follows from each outcome of an attempt, and what makes it one."""
+    rows = [
+        "| outcome | what happened | goes on to | breaker | rests | client gets if it was the last |"
+        " alert |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for outcome, handling in TAXONOMY.items():
+        alert = f"`{handling.alert}`" if handling.alert else ""
+        onward = "" if outcome in (Outcome.OK, Outcome.CANCELLED) else handling.onward.value
+        cells = (
+            OUTCOMES[outcome],
+            onward,
+            _breaker(handling),
+            _rest(outcome),
+            _last(outcome),
+            alert,
+        )
+        rows.append(f"| `{outcome}` | {' | '.join(cells)} |")
+    statuses = ["| status | outcome |", "|---|---|", *_statuses()]
+    sayings = ["| status | error says | outcome |", "|---|---|---|"]
+    for status, name, text in SAYINGS:
+        body = json.dumps({"error": {name: text}}).encode()
+        sayings.append(f"| {status} | {name} `{text}` | `{classify(status, {}, body)}` |")
+    failures = ["| connection | outcome | the same target again |", "|---|---|---|"]
+    for failure, outcome in OUTCOME_OF.items():
+        again = "may be" if failure in PASSING else "no"
+        failures.append(f"| {failure.value} | `{outcome}` | {again} |")
+    tables = (rows, statuses, sayings, failures)
+    return (
+        f"{NOTE}\n# Failover: what follows from what\n\n"
+        "The outcomes are the words of the header `x-tidegate-attempts`, of the metric"
+        " `tidegate_attempts_total`, of the log and of\n`tidegate explain`. The last column but one"
+        " is what a route with this one target answers; [failover](../failover.md) explains\n"
+        "the rest. A client that has had content is never asked to start again: it gets the event"
+        " `gateway.upstream_interrupted`.\n\n"
+        "{}\n\n## By status\n\n{}\n\n## By what an error says\n\nSome examples. A 200 is judged by"
+        " the error object in it, in a document as in an event before the first content.\n\n{}\n\n"
+        "## By what became of the connection\n\nA status of exactly 500 may be asked again, too.\n\n"
+        "{}\n"
+    ).format(*("\n".join(table) for table in tables))
+
+
+def _breaker(handling: Handling) -> str:
+    if handling.trips is Trips.ALWAYS:
+        return "opens at once"
+    if handling.trips is Trips.NAMED:
+        return f"opens at once if the candidate names its model, else {handling.verdict}"
+    return handling.verdict.value
+
+
+def _ended(outcome: Outcome, at_s: float) -> tuple[Targets, errors.TidegateError]:
+    """A walk over a single target that ends so, `at_s` into a request of a minute."""
+    targets, target = Targets(), Target("only")
+    route = Route("only", (target,), attempts=1)
+    walk = Failover(route, targets, started_s=0.0, total_s=60.0)
+    step = walk.start(0.0)
+    assert isinstance(step, Try)
+    last = walk.on(outcome, at_s)
+    assert isinstance(last, GiveUp)
+    return targets, last.error
+
+
+def _rest(outcome: Outcome) -> str:
+    if outcome in _NOT_ENDS or not TAXONOMY[outcome].cools:
+        return ""
+    rest_s = _ended(outcome, 1.0)[0].look(Target("only"), 1.0).cooling_s
+    return (
+        f"{rest_s:.0f} s, or longer if it says so"
+        if rest_s > 60
+        else f"as it says, else {rest_s:.0f} s"
+    )
+
+
+def _last(outcome: Outcome) -> str:
+    if outcome is Outcome.OK:
+        return "the answer"
+    if outcome is Outcome.CANCELLED:
+        return ""
+    shown = [_error(_ended(Outcome.RATE_LIMITED if outcome in _NOT_ENDS else outcome, 1.0)[1])]
+    late = _error(_ended(outcome, 60.0)[1]) if outcome is Outcome.TIMEOUT else shown[0]
+    if late != shown[0]:
+        shown.append(f"{late} when the time of the request is over")
+    return "; ".join(shown)
+
+
+def _error(error: errors.TidegateError) -> str:
+    wait = " with Retry-After" if error.retry_after_s is not None else ""
+    return f"{error.status} `{error.code}`{wait}"
+
+
+def _statuses() -> Iterator[str]:
+    """Each run of statuses that mean the same."""
+    for outcome, run in groupby(range(400, 600), key=lambda status: classify(status, {}, b"")):
+        numbers = list(run)
+        many = f"{numbers[0]} to {numbers[-1]}" if len(numbers) > 1 else str(numbers[0])
+        yield f"| {many} | `{outcome}` |"
+
+
 PAGES = {
+    "failover.md": failover_page,
     "faults.md": fault_page,
     "errors.md": error_page,
     "configuration.md": configuration_page,
