@@ -1,6 +1,18 @@
 """The memory about targets: what is shared, what survives, what is shown."""
 
-from tidegate.routing import BreakerSettings, State, Target, Targets, TargetSnapshot, Verdict
+import pytest
+
+from tidegate.routing import (
+    BreakerSettings,
+    Failover,
+    Outcome,
+    Route,
+    State,
+    Target,
+    Targets,
+    TargetSnapshot,
+    Verdict,
+)
 
 SETTINGS = BreakerSettings(consecutive=1, open_s=5.0)
 
@@ -71,3 +83,61 @@ def test_a_look_shows_one_target_and_leaves_no_trace_of_it() -> None:
         "idle", None, "12ab"
     )
     assert [shot.provider for shot in targets.snapshot(1.0)] == ["sick"]
+
+
+def test_a_walk_across_a_reload_does_not_bring_a_removed_target_back() -> None:
+    targets, gone, kept = Targets(), Target("gone"), Target("kept")
+    of = Route("r", (gone, kept))
+    running = Failover(of, targets, started_s=0.0, total_s=10.0)
+    running.start(0.0)
+    targets.retain([kept])
+    # The request goes on with what it began with, also where it begins only now.
+    running.on(Outcome.RATE_LIMITED, 1.0, retry_after_s=30.0)
+    running.commit()
+    running.finished(Outcome.OK, 2.0)
+    assert running.header == "gone:rate_limited,kept:ok"
+    late = Failover(of, targets, started_s=1.0, total_s=10.0)
+    late.start(1.0)
+    late.on(Outcome.SERVER_ERROR, 1.0)
+    late.cancelled(1.0)
+    assert [shot.provider for shot in targets.snapshot(2.0)] == ["kept"]
+    assert targets.snapshot(2.0)[0].successes == 1
+
+
+def test_a_target_that_comes_back_with_a_later_reload_starts_afresh() -> None:
+    targets, target = Targets(), Target("a")
+    old = targets.state(target, SETTINGS)
+    old.cool(0.0, 300.0)
+    targets.retain([])
+    assert targets.state(target, SETTINGS) is not old
+    targets.retain([target])
+    state = targets.state(target, SETTINGS)
+    assert state is targets.state(target, SETTINGS)
+    assert state.wait_s(0.0) == 0.0
+
+
+def test_each_route_judges_a_shared_target_by_its_own_settings() -> None:
+    targets = Targets()
+    strict = Route("strict", (Target("a"),), breaker=BreakerSettings(consecutive=1))
+    calm = Route("calm", (Target("a"),), breaker=BreakerSettings(consecutive=9, ratio=2.0))
+    first = Failover(calm, targets, started_s=0.0, total_s=10.0)
+    first.start(0.0)
+    second = Failover(strict, targets, started_s=0.0, total_s=10.0)
+    second.start(0.0)
+    first.on(Outcome.TIMEOUT, 1.0)
+    assert targets.look(Target("a"), 1.0).state is State.CLOSED
+    second.on(Outcome.TIMEOUT, 1.0)
+    assert targets.look(Target("a"), 1.0).state is State.OPEN
+
+
+def test_the_moving_average_of_the_first_token_forgets_with_time() -> None:
+    state = Targets().state(Target("a"), SETTINGS)
+    assert not state.is_measured(0.0)
+    state.saw_first_token(1.0, 0.0)
+    assert state.first_token_s == 1.0
+    state.saw_first_token(2.0, 0.0)
+    assert state.first_token_s == pytest.approx(1.3)
+    state.saw_first_token(0.1, 59.0)
+    assert state.first_token_s == pytest.approx(0.1, abs=0.01)
+    assert state.is_measured(118.9)
+    assert not state.is_measured(119.0)
