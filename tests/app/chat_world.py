@@ -4,13 +4,14 @@ import asyncio
 import hashlib
 import json
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from random import Random
 from typing import Any
 
 from tests.app.chat_upstreams import Providers, Script
-from tidegate.clock import Clock, SystemClock
+from tests.app.virtual import clock_here
+from tidegate.clock import Clock
 from tidegate.gateway.accounting import Accounting
 from tidegate.gateway.attempts import Attempts, Bounds
 from tidegate.gateway.body import BodyGate, BodyReader
@@ -109,7 +110,7 @@ class ChatWorld:
         route: Mapping[str, Any] | None = None,
         **scripts: Script | list[Script],
     ) -> None:
-        self.clock: Clock = clock or SystemClock()
+        self.clock: Clock = clock or clock_here()
         self.providers = Providers(**scripts)
         self.transport: Transport = transport or self.providers
         self.records = Records()
@@ -247,7 +248,7 @@ def keys() -> KeyTable:
     return KeyTable([KeyEntry(hashlib.sha256(KEY.encode()).digest(), PRINCIPAL)])
 
 
-def run(body: Any) -> None:
+def run(body: Any, *, runner: Callable[[Any], None] = asyncio.run) -> None:
     """Run one coroutine, and see that it leaves no task behind."""
 
     async def watched() -> None:
@@ -257,4 +258,4 @@ def run(body: Any) -> None:
             await asyncio.wait(leaked, timeout=0.5)
         assert [task for task in leaked if not task.done()] == []
 
-    asyncio.run(watched())
+    runner(watched())

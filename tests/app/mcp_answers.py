@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from tests.app.mcp_world import Asked, value
+from tests.app.virtual import run_timeless
 from tidegate.gateway.masking import Masking
 from tidegate.redaction import RedactionPolicy
 
@@ -22,6 +23,11 @@ ENFORCE = Masking(RedactionPolicy.preset(), tool_arguments="off", tool_results="
 
 def run(body: Any) -> None:
     asyncio.run(body())
+
+
+def run_in_no_time(body: Any) -> None:
+    """For what waits for timers and for nothing else."""
+    run_timeless(body())
 
 
 def modern(method: str, **headers: str) -> dict[str, str]:

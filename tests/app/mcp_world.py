@@ -7,8 +7,8 @@ from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.app.virtual import clock_here
 from tidegate import sse
-from tidegate.clock import SystemClock
 from tidegate.demo.mcp_backend import McpBackend
 from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.accounting import Accounting
@@ -230,7 +230,7 @@ class World:
         """`url` and `transport` are for a real server; then `script` is not used."""
         self.transport = transport or ScriptedTransport(script)
         self.records = Records()
-        self.clock = SystemClock()
+        self.clock = clock_here()
         settings: dict[str, Any] = {"rules": RULES, "hide_denied": "off", **policy}
         self.policy = ToolTrafficPolicy(
             revision="r1",

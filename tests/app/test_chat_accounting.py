@@ -23,8 +23,9 @@ from tests.app.chat_upstreams import (
     silent,
     streams,
 )
-from tests.app.chat_world import MASKED, OFF, ChatWorld, run
+from tests.app.chat_world import MASKED, OFF, ChatWorld
 from tests.app.test_front import error_of
+from tests.app.virtual import run_timeless as run
 from tidegate.gateway.masking import Masking
 from tidegate.limits.ledger import Limit
 from tidegate.redaction import RedactionPolicy

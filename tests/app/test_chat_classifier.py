@@ -24,6 +24,7 @@ from tests.app.chat_upstreams import (
     texts,
 )
 from tests.app.chat_world import ChatWorld, run
+from tests.app.virtual import run_timeless
 from tidegate.gateway.classifier import ClassifierSettings
 from tidegate.gateway.masking import Masking
 from tidegate.redaction import RedactionPolicy
@@ -255,7 +256,7 @@ def test_a_classifier_that_fails_in_the_middle_ends_the_stream_with_one_error(la
         assert made.records.outcomes == ["gateway.redaction_failed"]
         await made.assert_clean(ends=1)
 
-    run(body())
+    run_timeless(body())
 
 
 @pytest.mark.parametrize("late", ["release", "block"])
@@ -320,7 +321,7 @@ def test_held_text_waits_no_longer_than_its_request(script: Script, *, stream: b
         assert json.loads(exchange.body)["error"]["code"] == "gateway.redaction_failed"
         await made.assert_clean(ends=1)
 
-    run(body())
+    run_timeless(body())
 
 
 @pytest.mark.parametrize("late", ["hold", "release", "block"])
@@ -365,7 +366,7 @@ def test_a_classifier_that_fails_again_and_again_is_left_alone(
         failed = made.metric("classifier_calls_total", result="failed")
         assert failed >= 8 if waits else failed == 5
 
-    run(body())
+    run_timeless(body())
 
 
 def test_trouble_is_logged_once_and_so_is_its_end(caplog: pytest.LogCaptureFixture) -> None:

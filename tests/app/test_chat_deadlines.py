@@ -25,9 +25,10 @@ from tests.app.chat_upstreams import (
     streams,
     texts,
 )
-from tests.app.chat_world import ChatWorld, request, run
+from tests.app.chat_world import ChatWorld, request
 from tests.app.test_chat_bodies import world_of
 from tests.app.test_front import error_of
+from tests.app.virtual import run_timeless as run
 from tidegate.gateway.attempts import Bounds
 from tidegate.routing.breaker import State
 from tidegate.routing.plan import Deadlines

@@ -23,8 +23,9 @@ from tests.app.chat_upstreams import (
     silent,
     streams,
 )
-from tests.app.chat_world import OFF, PRINCIPAL, ChatWorld, run
+from tests.app.chat_world import OFF, PRINCIPAL, ChatWorld
 from tests.app.test_front import error_of
+from tests.app.virtual import run_timeless as run
 from tidegate.limits.ledger import Limit, scope_key
 from tidegate.limits.prices import Price
 from tidegate.routing.plan import Deadlines

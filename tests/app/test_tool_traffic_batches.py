@@ -1,6 +1,5 @@
 """Are batches split, intents recorded first, and limits charged for what really runs?"""
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -18,6 +17,7 @@ from tests.app.mcp_world import (
     tell,
     value,
 )
+from tests.app.virtual import run_timeless
 from tidegate.demo.mcp_backend import McpBackend
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.tool_upstream import ToolTimes
@@ -32,7 +32,7 @@ META = {
 
 
 def run(body: Any) -> None:
-    asyncio.run(body())
+    run_timeless(body())
 
 
 def batch_ids(answer: Any) -> list[tuple[type, Any, int | None]]:

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from tests.app.mcp_world import CREDENTIAL, Asked, World, ask, call, echo, events, tell, value
+from tests.app.virtual import run_timeless
 from tests.unit.mcp.asking import allow
 from tidegate.gateway.tool_upstream import ToolTimes
 from tidegate.mcp import RuleSet
@@ -22,7 +23,7 @@ STREAM = "text/event-stream"
 
 
 def run(body: Any) -> None:
-    asyncio.run(body())
+    run_timeless(body())
 
 
 class Stateful:
@@ -360,7 +361,9 @@ def test_a_subscription_runs_without_deadline_under_the_id_of_its_client() -> No
         async with first, second:
             comments = 0
             while comments < 5:
-                comments += (await first.chunk()).startswith(b":")
+                came = await first.chunk()
+                assert came
+                comments += came.startswith(b":")
             go.set()
             await first.read()
             await second.read()

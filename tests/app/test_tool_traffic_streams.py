@@ -16,8 +16,8 @@ from tests.app.mcp_answers import (
     generic,
     modern,
     result,
-    run,
 )
+from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, World, call, echo, events, value
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.tool_upstream import ToolTimes

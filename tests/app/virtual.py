@@ -11,6 +11,7 @@ from collections.abc import Coroutine
 from math import ceil
 from typing import Any
 
+from tidegate.clock import Clock, SystemClock
 from tidegate.testing.clock import ManualClock
 
 _NS = 1_000_000_000
@@ -41,9 +42,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
         self._virtual = clock
         super().__init__(_Jumps(clock))
 
+    @property
+    def clock(self) -> ManualClock:
+        """The clock that it moves."""
+        return self._virtual
+
     def time(self) -> float:
         """Seconds, as the application reads them."""
         return self._virtual.monotonic_s()
+
+
+def clock_here() -> Clock:
+    """The clock of the running loop, which for most loops is that of the system."""
+    try:
+        loop = asyncio.get_running_loop()
+    except RuntimeError:
+        return SystemClock()
+    return loop.clock if isinstance(loop, VirtualLoop) else SystemClock()
+
+
+def run_timeless(body: Coroutine[Any, Any, None]) -> None:
+    """Run `body` on a time of its own: however busy the machine is, no deadline comes early."""
+    run_virtual(ManualClock(), body)
 
 
 def run_virtual(clock: ManualClock, body: Coroutine[Any, Any, None]) -> None:
