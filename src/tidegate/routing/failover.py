@@ -14,7 +14,8 @@ The deadline of an attempt is `first_token_s` from its start, never past the end
   - an attempt that would eat all that is left, while other targets could still be tried, gets
     an equal share of it instead.
 Time spent before the first attempt (body, limits) counts against the request, because the walk
-is told when the request began.
+is told when the request began. A time-out of an attempt that got less than `first_token_s`, and
+less than an equal share of the whole request, says nothing about its target.
 
 A target that failed is asked a second time only where that may help and cannot add to an outage:
 the failure is of a kind that passes (`on(passing=True)`), it came within a second, the request has
@@ -24,7 +25,7 @@ asked nobody else and nobody else can be asked now, and the target's budget of r
 from dataclasses import dataclass
 
 from tidegate.errors import AllProvidersFailed, TidegateError
-from tidegate.routing.breaker import Permit
+from tidegate.routing.breaker import Permit, Verdict
 from tidegate.routing.history import Change, Skip
 from tidegate.routing.outcome import TAXONOMY, Handling, Onward, Outcome, Trips
 from tidegate.routing.plan import Route, Target
@@ -37,6 +38,7 @@ _MIN_COOLING_S = 0.5
 _LEASE_SLACK_S = 1.0
 _FAST_FAILURE_S = 1.0
 _RETRY_PAUSE_S = 0.2
+_TIMER_SLACK_S = 0.05
 
 _SKIPS = frozenset({Outcome.OPEN, Outcome.COOLING})
 _RESTING = _SKIPS | {Outcome.RATE_LIMITED, Outcome.QUOTA}
@@ -106,6 +108,8 @@ class Failover:
         self._order = route.targets if order is None else order
         self._states = {target: targets.state(target, route.breaker) for target in self._order}
         self._ends_s = started_s + total_s
+        shares = min(route.attempts, len(self._order))
+        self._fair_s = min(route.deadlines.first_token_s, total_s / max(1, shares))
         self._stream = stream
         self._single = single
         self._most_calls = 1 if single else route.attempts
@@ -203,24 +207,34 @@ class Failover:
         else:
             self.attempts.append(entry)
         state, handling = self._state(current.target), TAXONOMY[outcome]
+        verdict = handling.verdict
         if outcome is Outcome.TIMEOUT:
             slow = True
-            if not self._committed:
+            if self._was_cut_short(current):
+                verdict = Verdict.NEUTRAL
+            elif not self._committed:
                 # It would have taken at least that long.
                 state.saw_first_token(now_s - current.not_before_s, now_s)
         before = state.breaker.state(now_s)
-        state.history.saw(outcome)
+        state.history.saw(outcome, verdict)
         ours = handling.trips is not Trips.NAMED or current.target.upstream_model is not None
         self.alert = handling.alert if ours else ""
         if ours and handling.trips is not Trips.NO:
             state.breaker.trip(current.permit, now_s, jitter=jitter)
         else:
-            state.breaker.record(current.permit, handling.verdict, now_s, slow=slow, jitter=jitter)
+            state.breaker.record(current.permit, verdict, now_s, slow=slow, jitter=jitter)
         if outcome is Outcome.OK:
             state.earn_retry()
         if state.breaker.state(now_s) is not before:
             self._note_turn(current.target, outcome, now_s)
         return current
+
+    def _was_cut_short(self, attempt: Try) -> bool:
+        """Whether the request's own end left less time than any target may be blamed for.
+
+        Else a caller who sends the body slowly could have healthy targets left alone.
+        """
+        return attempt.deadline_s - attempt.not_before_s < self._fair_s - _TIMER_SLACK_S
 
     def _note_turn(self, target: Target, outcome: Outcome, now_s: float) -> None:
         """The breaker has opened or closed."""

@@ -66,9 +66,9 @@ class History:
         """The last outcomes, at most ten."""
         return tuple(self._recent)
 
-    def saw(self, outcome: Outcome) -> None:
-        """One attempt has ended so."""
-        verdict = TAXONOMY[outcome].verdict
+    def saw(self, outcome: Outcome, verdict: Verdict | None = None) -> None:
+        """One attempt has ended so; `verdict` where it is not that of the table."""
+        verdict = TAXONOMY[outcome].verdict if verdict is None else verdict
         self.successes += verdict is Verdict.SUCCESS
         self.failures += verdict is Verdict.FAILURE
         self._recent.append(outcome)

@@ -3,7 +3,16 @@
 import pytest
 
 from tests.unit.routing.walks import BACKUP, PRIMARY, play, route, tried, walk
-from tidegate.routing import BreakerSettings, Cooling, Failover, Outcome, State, Targets
+from tidegate.routing import (
+    BreakerSettings,
+    Cooling,
+    Deadlines,
+    Failover,
+    Outcome,
+    State,
+    Target,
+    Targets,
+)
 
 
 def test_upstream_429_cools_the_target_for_its_own_time_and_leaves_the_breaker_alone() -> None:
@@ -127,3 +136,48 @@ def test_a_cooling_target_does_not_take_the_probe() -> None:
     assert tried(failover.start(6.0)).target == BACKUP
     assert failover.header == "primary:cooling"
     assert targets.state(PRIMARY, of.breaker).breaker.permit(6.0) is not None
+
+
+def test_a_slow_caller_cannot_have_a_healthy_target_left_alone() -> None:
+    """The body took 9.9 of the request's 10 s: that the rest was too short is not the target's."""
+    targets, of = Targets(), route(breaker=BreakerSettings(consecutive=1))
+    for _ in range(20):
+        late = walk(of, targets)
+        assert tried(late.start(9.9)).deadline_s <= 10.0
+        late.on(Outcome.TIMEOUT, 10.0)
+    state = targets.state(PRIMARY, of.breaker)
+    assert state.breaker.state(10.0) is State.CLOSED
+    assert (state.history.failures, state.first_token_s) == (0, None)
+
+
+@pytest.mark.parametrize(
+    ("total_s", "targets"), [(10.0, (PRIMARY, BACKUP)), (4.0, (PRIMARY, BACKUP)), (2.0, (PRIMARY,))]
+)
+def test_an_attempt_that_had_its_fair_share_of_the_request_counts(
+    total_s: float, targets: tuple[Target, ...]
+) -> None:
+    of = route(
+        *targets,
+        deadlines=Deadlines(first_token_s=3.0, total_s=total_s),
+        breaker=BreakerSettings(consecutive=1),
+    )
+    known = Targets()
+    failover = walk(of, known)
+    deadline_s = tried(failover.start(0.0)).deadline_s
+    failover.on(Outcome.TIMEOUT, deadline_s)
+    assert known.state(PRIMARY, of.breaker).breaker.state(deadline_s) is State.OPEN
+
+
+def test_a_plain_answer_that_breaks_its_total_after_it_began_is_slow_too() -> None:
+    targets, of = (
+        Targets(),
+        route(breaker=BreakerSettings(min_results=2, slow_ratio=1.0, ratio=1.0)),
+    )
+    for _ in range(2):
+        failover = walk(of, targets)
+        failover.start(0.0)
+        failover.commit(0.1, first_token_s=0.1)
+        failover.finished(Outcome.TIMEOUT, 10.0)
+    state = targets.state(PRIMARY, of.breaker)
+    assert state.breaker.state(10.0) is State.OPEN
+    assert state.first_token_s == pytest.approx(0.1)

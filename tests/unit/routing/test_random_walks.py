@@ -80,6 +80,7 @@ class Request:
     conflicts: int = 0
     committed: bool = False
     began_s: float = 0.0
+    given_s: float = 0.0
 
     def hopes_for(self, target: Target) -> bool:
         if self.exceeds and (target.context_tokens or 0) <= self.exceeds:
@@ -192,7 +193,7 @@ class World:
             lease_s = step.deadline_s - self.now_s + 1.0
             self.accounts[target].breaker.probes = [(given, self.now_s + lease_s)]
         request.calls.append((target, given))
-        request.began_s = step.not_before_s
+        request.began_s, request.given_s = step.not_before_s, step.deadline_s - step.not_before_s
         assert len(request.calls) <= request.most_calls
         self.calls += 1
 
@@ -232,11 +233,13 @@ class World:
         target, given = request.calls[-1]
         row, account = TAXONOMY[outcome], self.accounts[target]
         named = target.upstream_model is not None
+        fair_s = min(3.0, 10.0 / min(self.of.attempts, len(self.of.targets)))
+        short = outcome is Outcome.TIMEOUT and request.given_s < fair_s - 0.05
         account.breaker.give_back(
             given,
             failed=row.verdict is Verdict.FAILURE,
             slow=slow or outcome is Outcome.TIMEOUT,
-            neutral=row.verdict is Verdict.NEUTRAL,
+            neutral=row.verdict is Verdict.NEUTRAL or short,
             trip=row.trips is Trips.ALWAYS or (row.trips is Trips.NAMED and named),
         )
         if outcome is Outcome.OK:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from tidegate.routing.retry_after import retry_after_s
+from tidegate.routing.retry_after import retry_after_s, scarce_for_s
 
 # Sun, 06 Nov 1994 08:49:37 GMT, the example of RFC 9110
 NOW_S = 784111777.0
@@ -91,3 +91,40 @@ def test_the_exhausted_dimension_decides() -> None:
 
 def test_the_ceiling_is_the_callers() -> None:
     assert retry_after_s({"retry-after": "500"}, NOW_S, max_s=60.0) == 60.0
+
+
+@pytest.mark.parametrize(
+    ("headers", "wait_s"),
+    [
+        ({}, 0.0),
+        ({"x-ratelimit-remaining-requests": "17"}, 0.0),
+        ({"x-ratelimit-remaining-requests": "1"}, 0.0),
+        ({"x-ratelimit-remaining-requests": "0"}, 5.0),
+        ({"x-ratelimit-remaining-requests": " 0 "}, 5.0),
+        ({"x-ratelimit-remaining-requests": "-1"}, 0.0),
+        ({"x-ratelimit-remaining-requests": ""}, 0.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6m0s"}, 360.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "6h"}, 600.0),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "20ms"}, 0.5),
+        ({"x-ratelimit-remaining-requests": "0", "x-ratelimit-reset-requests": "-1"}, 5.0),
+        ({"x-ratelimit-remaining-tokens": "20", "x-ratelimit-limit-tokens": "1000"}, 5.0),
+        ({"x-ratelimit-remaining-tokens": "21", "x-ratelimit-limit-tokens": "1000"}, 0.0),
+        ({"x-ratelimit-remaining-tokens": "0", "x-ratelimit-limit-tokens": "0"}, 5.0),
+        ({"x-ratelimit-remaining-tokens": "20", "x-ratelimit-limit-tokens": "many"}, 0.0),
+        ({"x-ratelimit-reset-tokens": "6s"}, 0.0),
+        ({"retry-after": "30"}, 0.0),
+    ],
+)
+def test_how_long_a_target_has_no_room(headers: dict[str, str], wait_s: float) -> None:
+    assert scarce_for_s(headers, NOW_S) == wait_s
+
+
+def test_the_dimension_that_is_short_for_longer_decides() -> None:
+    headers = {
+        "x-ratelimit-remaining-requests": "0",
+        "x-ratelimit-reset-requests": "1s",
+        "x-ratelimit-remaining-tokens": "0",
+        "x-ratelimit-reset-tokens": "1994-11-06T08:50:07Z",
+    }
+    assert scarce_for_s(headers, NOW_S) == 30.0
+    assert scarce_for_s(headers | {"x-ratelimit-remaining-tokens": "9"}, NOW_S) == 1.0
