@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import uvloop
 
 from tests.wire.faults_expected import ROWS, Row
 from tests.wire.faults_world import (
@@ -38,15 +39,18 @@ FAST = {
     ("reset", False),
     ("odd-usage", True),
 }
+LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 CELLS = [
     pytest.param(
         name,
         stream,
-        id=f"{name}-{'stream' if stream else 'plain'}",
-        marks=() if (name, stream) in FAST else pytest.mark.full,
+        loop,
+        id=f"{name}-{'stream' if stream else 'plain'}-{loop}",
+        marks=() if (name, stream) in FAST and loop == "asyncio" else pytest.mark.full,
     )
     for name in ROWS
     for stream in (True, False)
+    for loop in LOOPS
 ]
 
 
@@ -102,12 +106,9 @@ async def check_traces(world: FaultWorld, got: Got, row: Row, *, stream: bool) -
     assert world.served.app.in_flight == 0
 
 
-@pytest.mark.parametrize(("name", "stream"), CELLS)
+@pytest.mark.parametrize(("name", "stream", "loop"), CELLS)
 def test_a_failure_of_the_primary_has_one_outcome(
-    tmp_path: Path,
-    name: str,
-    *,
-    stream: bool,
+    tmp_path: Path, name: str, loop: str, *, stream: bool
 ) -> None:
     row = ROWS[name]
 
@@ -119,7 +120,8 @@ def test_a_failure_of_the_primary_has_one_outcome(
             check_answer(got, row, stream=stream)
             await check_traces(world, got, row, stream=stream)
 
-    asyncio.run(body())
+    with asyncio.Runner(loop_factory=LOOPS[loop]) as runner:
+        runner.run(body())
 
 
 def test_every_behavior_of_the_providers_has_a_row() -> None:

@@ -214,6 +214,17 @@ async def page(act: Act) -> None:
     await act.document(HTML, kind=b"text/html")
 
 
+async def redirect(act: Act) -> None:
+    """Another address, in fact the same: who follows it comes back for ever."""
+    await act.document(HTML, 307, ((b"location", b"/v1/chat/completions"),), b"text/html")
+
+
+async def no_content(act: Act) -> None:
+    """The status that says that there is nothing to say."""
+    await act.head(status=204)
+    await act.exchange.end()
+
+
 async def empty_object(act: Act) -> None:
     """An object with nothing in it."""
     if not act.stream:
@@ -329,12 +340,14 @@ __all__ = [
     "flap",
     "late_usage",
     "malformed",
+    "no_content",
     "no_prefill",
     "no_usage",
     "odd_usage",
     "other_form",
     "page",
     "proxy_page",
+    "redirect",
     "refuse",
     "too_many_for",
     "wait_headers",

@@ -4,14 +4,18 @@ Lives here: answers that come late, slowly, in part, or with a fault in their mi
 here: whole answers (faults_answers), faults below HTTP (faults_wire).
 """
 
+import zlib
+
 from tidegate import strictjson
 from tidegate.demo.exchange import chunk
-from tidegate.demo.faults_act import Act
+from tidegate.demo.faults_act import JSON, Act
 from tidegate.demo.leaks import HOST, HTML, ORG
 
 _HALF_WORDS, _FIVE_WORDS = 4, 5
 _LONG_PIECE = b"a" * 65_536
 _LONG_PIECES = 256
+_BOMB_PIECE = b"a" * 1_048_576
+_BOMB_PIECES = 256
 
 
 async def slow(act: Act) -> None:
@@ -115,6 +119,52 @@ async def bad_chunk(act: Act) -> None:
     await act.finish()
 
 
+async def bad_utf8(act: Act) -> None:
+    """The good answer with a letter in its middle that is none in UTF-8."""
+    if not act.stream:
+        await act.document(strictjson.dumps(act.whole()).replace(b"Hello", b"Hell\xc3"))
+        return
+    await act.head()
+    await act.roles()
+    await act.words(0, _HALF_WORDS)
+    word = strictjson.dumps(chunk(act.model, 0, {"content": " may"}))
+    await act.exchange.event(word.replace(b"may", b"ma\xc3"))
+    await act.words(_HALF_WORDS)
+    await act.finish()
+
+
+async def after_done(act: Act) -> None:
+    """The good answer, and then what nobody was to see: another event, or more of the document."""
+    if not act.stream:
+        await act.document(strictjson.dumps(act.whole()) + HTML)
+        return
+    await act.head()
+    await act.roles()
+    await act.words()
+    for index in range(act.choices):
+        await act.exchange.event(chunk(act.model, index, {}, finish="stop"))
+    await act.exchange.write(b"data: [DONE]\n\ndata: " + HTML + b"\n\n")
+    await act.exchange.end()
+
+
+async def slow_error(act: Act) -> None:
+    """The status of an overload at once, and an error object that does not end."""
+    await act.head(JSON, 503)
+    await act.exchange.write(b'{"error":{"message":"' + HOST.encode())
+    await act.gone_within(None)
+
+
+async def bomb(act: Act) -> None:
+    """A quarter of a megabyte that unpacks to a thousand times as much."""
+    await act.head(more=((b"content-encoding", b"gzip"),))
+    pack = zlib.compressobj(wbits=31)
+    await act.exchange.write(pack.compress(b'data: {"id":"' if act.stream else b'{"id":"'))
+    for _ in range(_BOMB_PIECES):
+        if await act.gone_within(0.0):
+            return
+        await act.exchange.write(pack.compress(_BOMB_PIECE) + pack.flush(zlib.Z_SYNC_FLUSH))
+
+
 async def no_done(act: Act) -> None:
     """The good answer without the end mark of a stream; a document has none to miss."""
     if not act.stream:
@@ -195,7 +245,10 @@ async def _byte_by_byte(act: Act, data: bytes) -> None:
 
 
 __all__ = [
+    "after_done",
     "bad_chunk",
+    "bad_utf8",
+    "bomb",
     "comments",
     "cut",
     "dribble",
@@ -206,6 +259,7 @@ __all__ = [
     "odd_framing",
     "role_only",
     "slow",
+    "slow_error",
     "slow_first_token",
     "stall",
     "too_long",

@@ -15,9 +15,9 @@ from tidegate.testing.asgi import ASGIClient
 
 HELP = "How may I help you today?"
 CHAT = {name: f"/{name}/v1/chat/completions" for name in NAMES}
-ERRORS = [one.name for one in GROUPS["Errors"] if one.name not in ("flap",)]
+ERRORS = [one.name for one in GROUPS["Errors"] if one.name not in ("flap", "slow-error")]
 SOCKETS = frozenset(one.name for one in GROUPS["Connections"])
-ENDLESS = ("hang", "head-only", "role-only", "stall", "dribble")
+ENDLESS = ("hang", "head-only", "role-only", "stall", "dribble", "slow-error")
 
 
 def asked(setting: str, **fields: Any) -> Any:
