@@ -159,6 +159,7 @@ class ChatStream:
     none, or is cut; what was good before it has been returned. After `[DONE]` further bytes are
     ignored. With `strip_usage` the client did not ask
     for usage and we did: the event that reports it, and the members called usage, do not leave.
+    Nor do events that are none of the dialect: clients look for choices in every one.
     Cost: one pass over the bytes; held text and one unfinished event in memory. Raises only what
     the filter raises.
     """
@@ -262,6 +263,8 @@ class ChatStream:
         if seen.error is not None:
             self.spent.saw("", seen.usage)
             self.broken = seen.error
+            return
+        if seen.foreign:
             return
         self.spent.saw(seen.text, seen.usage)
         if seen.content:

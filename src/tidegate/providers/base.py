@@ -91,7 +91,8 @@ class Glance:
     that `stream_options` asks for. `finished`: indexes of the choices that got their finish
     reason here. `open_choices`: indexes of those that got a role or content but no finish
     reason; an upstream that leaves the index out means 0. `done`: the dialect's end mark.
-    `error`: an error object, classified; then there is no content.
+    `error`: an error object, classified; then there is no content. `foreign`: the event is none of
+    the dialect, and nobody who speaks it can use it.
     """
 
     content: bool = False
@@ -102,6 +103,7 @@ class Glance:
     finished: tuple[int, ...] = ()
     open_choices: tuple[int, ...] = ()
     done: bool = False
+    foreign: bool = False
 
 
 __all__ = [

@@ -20,6 +20,7 @@ from tidegate.providers.base import (
 )
 from tidegate.providers.overrides import overridden
 from tidegate.providers.splice import in_front, member_span, replace_model, without_member
+from tidegate.providers.strangers import stranger
 from tidegate.providers.usage import read_usage
 from tidegate.routing.outcome import Outcome, classify
 from tidegate.routing.plan import Target
@@ -66,6 +67,7 @@ class _Choice(msgspec.Struct):
     message: _Piece | None = None
     text: object = None
     finish_reason: object = None
+    error: object = None
 
 
 class _Answer(msgspec.Struct):
@@ -74,12 +76,10 @@ class _Answer(msgspec.Struct):
     error: object = None
     kind: object = msgspec.field(name="object", default=None)
     type: object = None
-    response: msgspec.Raw = msgspec.Raw()
 
 
 _decoder = msgspec.json.Decoder(_Answer)
-# Types of events in the two dialects beside this one, which some gateways pass through here.
-_ERROR_TYPES = ("error", "response.failed")
+_ERROR_NAMES = ("error", "exception")
 
 
 def chat_request(
@@ -178,7 +178,7 @@ def glance(data: bytes, *, event: str | None = None) -> Glance:
     `event` is the name of the event if it had one; "error" makes any payload an error. Raises
     MalformedEvent for a payload that is neither a JSON object nor the end mark.
     """
-    if event == "error":
+    if event is not None and event.casefold() in _ERROR_NAMES:
         return Glance(error=_error(data))
     if data.strip() == _DONE:
         return Glance(done=True)
@@ -186,6 +186,8 @@ def glance(data: bytes, *, event: str | None = None) -> Glance:
         answer = _decoder.decode(data)
     except (msgspec.DecodeError, RecursionError) as error:
         raise MalformedEvent("not a JSON object of this dialect") from error
+    if not answer.choices and answer.usage is None and not answer.error:
+        return _look_at_stranger(answer, data)
     return _look(answer, data)
 
 
@@ -231,16 +233,15 @@ def _headers(provider: Provider, target: Target, *, stream: bool) -> tuple[tuple
 
 def _look(answer: _Answer, data: bytes) -> Glance:
     usage = read_usage(answer.usage)
-    if answer.error or answer.kind == "error" or answer.type in _ERROR_TYPES:
-        # `response.failed` has its error one level down.
-        return Glance(error=_error(bytes(answer.response) or data), usage=usage)
+    if answer.error or answer.kind == "error" or answer.type == "error":
+        return Glance(error=_error(data), usage=usage)
     texts: list[str] = []
     finished: list[int] = []
     open_choices: list[int] = []
     content = False
     for choice in answer.choices or ():
-        if choice.finish_reason == "error":
-            return Glance(error=Outcome.SERVER_ERROR, usage=usage)
+        if choice.error or choice.finish_reason == "error":
+            return Glance(error=_error(_wrapped(choice.error)), usage=usage)
         pieces = [piece for piece in (choice.delta, choice.message) if piece is not None]
         begun = bool(choice.text) or any(_has_content(piece) for piece in pieces)
         content = content or begun
@@ -260,6 +261,18 @@ def _look(answer: _Answer, data: bytes) -> Glance:
         finished=tuple(finished),
         open_choices=tuple(open_choices),
     )
+
+
+def _look_at_stranger(answer: _Answer, data: bytes) -> Glance:
+    """An event with neither choices nor usage: an error in somebody's own words, or nothing.
+
+    An empty list of choices is of this dialect: some providers begin with one, to say what their
+    filters think of the prompt.
+    """
+    said = stranger(data)
+    if said is None:
+        return Glance(foreign=answer.choices is None)
+    return Glance(error=_error(said))
 
 
 def _index(value: object) -> int:
@@ -308,6 +321,10 @@ def _strings(value: object, depth: int = 4) -> Iterator[str]:
         for name in ("text", "thinking", "refusal", "name", "arguments", "input"):
             if name in value:
                 yield from _strings(value[name], depth - 1)
+
+
+def _wrapped(error: object) -> bytes:
+    return msgspec.json.encode({"error": error})
 
 
 def _error(data: bytes) -> Outcome:
