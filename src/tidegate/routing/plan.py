@@ -52,7 +52,8 @@ class Target:
     secret that changes when the secret does (such as eight hex digits of its hash; "" if
     unknown). `upstream_model` None keeps the name the client sent. `context_tokens` None means
     that the window is not declared. `weight` is its share for the strategy `weighted`.
-    `parameters` are set in the body of every request to it: JSON scalars by field name.
+    `parameters` are set in the body of every request to it: JSON scalars by field name, which may
+    hold a secret and so are in no `repr`.
     """
 
     provider: str
@@ -61,7 +62,7 @@ class Target:
     context_tokens: int | None = None
     weight: float = 1
     credential_id: str = ""
-    parameters: Mapping[str, object] = field(default_factory=dict, hash=False)
+    parameters: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
 
     def shares_credential(self, other: "Target") -> bool:
         """Whether both would present the same secret."""

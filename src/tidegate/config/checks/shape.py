@@ -126,6 +126,7 @@ def _route(route: Route, path: Path, findings: Findings) -> None:
             f"on_429_s {cooling.on_429_s:g} is longer than max_s {cooling.max_s:g}",
             "raise `max_s` or lower `on_429_s`",
         )
+    _weights(route, path, findings)
     deadlines = route.deadlines
     if {"first_token_s", "total_s"} <= deadlines.model_fields_set and (
         deadlines.first_token_s > deadlines.total_s
@@ -142,6 +143,20 @@ def _route(route: Route, path: Path, findings: Findings) -> None:
             "for a route write `request` or `response`",
             at_key=True,
         )
+
+
+def _weights(route: Route, path: Path, findings: Findings) -> None:
+    if route.strategy == "weighted" or findings.touched((*path, "strategy")):
+        return
+    for index, candidate in enumerate(route.candidates):
+        if candidate.weight != 1:
+            findings.warn(
+                (*path, "candidates", index, "weight"),
+                f"counts for nothing with `strategy: {route.strategy}`",
+                "write `strategy: weighted`, or remove it",
+                at_key=True,
+            )
+            return
 
 
 def _given(section: Section, first: str, second: str) -> str:
