@@ -7,6 +7,7 @@ test_chat_wishes. Time is virtual, so that an outage of minutes takes none.
 import asyncio
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -16,6 +17,8 @@ from tests.app.chat_upstreams import (
     DONE,
     ERROR,
     ERROR_OBJECT,
+    HEL,
+    LO,
     ROLE,
     STOP,
     USAGE,
@@ -30,7 +33,7 @@ from tests.app.chat_upstreams import (
     streams,
     texts,
 )
-from tests.app.chat_world import ChatWorld
+from tests.app.chat_world import MASKED, ChatWorld
 from tests.app.test_chat_waits import TIMES, Timed
 from tests.app.test_front import error_of
 from tests.app.virtual import VirtualLoop, run_virtual
@@ -233,6 +236,36 @@ def test_037_after_a_429_in_the_middle_nothing_goes_on() -> None:
         assert isinstance(loop, VirtualLoop)
         assert [timer for timer in loop._scheduled if not timer.cancelled()] == []
         assert texts((await world.post(stream=True)).body) == {0: WHOLE}
+
+    clock = ManualClock()
+    run_virtual(clock, body())
+
+
+@pytest.mark.parametrize("stranger", [PING, STARTED, CREATED, event({}), event({"id": "c1"})])
+def test_events_that_are_none_of_the_dialect_do_not_reach_the_client(stranger: bytes) -> None:
+    """Clients of this dialect look for choices in every event."""
+
+    async def body() -> None:
+        script = streams(ROLE, stranger, HEL + stranger, LO, STOP + stranger, DONE)
+        world = ChatWorld(clock=clock, primary=script, deadlines=PATIENT)
+        exchange = await world.post(stream=True)
+        assert exchange.body == ROLE + HEL + LO + STOP + DONE
+
+    clock = ManualClock()
+    run_virtual(clock, body())
+
+
+@pytest.mark.parametrize("masking", [MASKED, None], ids=["masked", "off"])
+def test_an_error_in_somebodys_own_words_ends_a_stream_that_had_begun(masking: Any) -> None:
+    async def body() -> None:
+        given = {} if masking is None else {"masking": masking}
+        for words in ({"detail": CANARY}, {"message": CANARY}, {"errors": [{"message": CANARY}]}):
+            script = streams(ROLE, BANG, event(words), DONE)
+            world = ChatWorld(clock=clock, primary=script, backup=GOOD, **given)
+            exchange = await world.post(stream=True)
+            assert payloads(exchange.body)[-1]["error"]["code"] == "gateway.upstream_interrupted"
+            assert CANARY.encode() not in exchange.body
+            assert b"[DONE]" not in exchange.body
 
     clock = ManualClock()
     run_virtual(clock, body())
