@@ -13,6 +13,7 @@ import pytest
 from tests.wire.faults_expected import FAILED, INTERRUPTED
 from tests.wire.faults_world import FaultWorld, Got, fault_world
 from tidegate.demo.faults_act import USAGE
+from tidegate.demo.faults_refusals import SHAPES
 from tidegate.testing.asgi import WAIT_S
 
 pytestmark = pytest.mark.full
@@ -60,6 +61,28 @@ def test_an_error_before_the_first_word_is_never_the_clients(
         assert (got.status, attempts(got)) == (200, f"primary:{outcome},backup:ok")
         assert got.raw.count(b"HTTP/1.1") == 1
         assert got.text == WHOLE["backup"]
+
+    play(tmp_path, body)
+
+
+@BOTH
+@pytest.mark.parametrize("behavior", ["error-first", "error-later"])
+@pytest.mark.parametrize("form", SHAPES)
+def test_an_error_in_whatever_shape_is_one(
+    tmp_path: Path, form: str, behavior: str, *, stream: bool
+) -> None:
+    """Of other people's servers: not an event that is passed on, and no end that looks whole."""
+
+    async def body(world: FaultWorld) -> None:
+        await world.behave("primary", behavior, form=form)
+        got = await world.ask(stream=stream)
+        if stream and behavior == "error-later":
+            assert got.error is not None
+            assert (got.error["code"], got.is_done, got.finishes) == (INTERRUPTED, False, [])
+            assert world.verdict("primary") == "bad"
+        else:
+            assert got.text == WHOLE["backup"]
+            assert len([value for value in got.values if "choices" not in value]) == 0
 
     play(tmp_path, body)
 

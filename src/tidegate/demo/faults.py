@@ -13,6 +13,7 @@ from tidegate.demo import faults_answers as answers
 from tidegate.demo import faults_streams as streams
 from tidegate.demo import faults_wire as wire
 from tidegate.demo.faults_act import Act
+from tidegate.demo.faults_refusals import SHAPES
 
 Play = Callable[[Act], Awaitable[None]]
 
@@ -155,7 +156,8 @@ OPTIONS: Mapping[str, str] = MappingProxyType(
         "times": "for so many requests, then `ok` again; with several behaviours, for each of them",
         "wait": "seconds, in place of the time in parentheses",
         "status": "of `status`, `error-first` and `error-later`: any from 400 to 599 (500)",
-        "form": f"of `429-retry-after`: {', '.join(answers.FORMS)}",
+        "form": f"of `429-retry-after`: {', '.join(answers.FORMS)}; of `error-first` and"
+        f" `error-later`: {', '.join(SHAPES)}",
     }
 )
 """What may stand beside `provider` and `behaviour` in the query of `POST /_set`."""

@@ -1,82 +1,25 @@
 """Which whole answers does a failing provider give?
 
-Lives here: errors by status and code, waits in every form in which providers write them, and
-answers with 200 that are none. Does not live here: answers that come late or in part
-(faults_streams), those below HTTP (faults_wire).
+Lives here: errors, waits in every form in which providers write them, and answers with 200 that are
+none. Does not live here: the words of the errors (faults_refusals), answers that come late or in
+part (faults_streams), those below HTTP (faults_wire).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from math import ceil
 from types import MappingProxyType
 
 from tidegate.demo.exchange import Header, chunk, usage_chunk
 from tidegate.demo.faults_act import EVENTS, JSON, USAGE, Act
-from tidegate.demo.leaks import HOST, HTML, KEY, ORG, QUOTA_HOST
-
-
-@dataclass(frozen=True, slots=True)
-class Refusal:
-    """An error answer: status, `type` and `code` of its error object, the sentence in it."""
-
-    status: int
-    type: str
-    code: str | None
-    message: str
-
-    @property
-    def body(self) -> dict[str, object]:
-        """The error object; every sentence names a host, the account or the key."""
-        return {"error": {"message": self.message, "type": self.type, "code": self.code}}
-
-
-_INVALID, _SERVER = "invalid_request_error", "server_error"
-REFUSALS: Mapping[str, Refusal] = MappingProxyType(
-    {
-        "400": Refusal(400, _INVALID, None, f"Invalid value in the request of {ORG}, see {HOST}"),
-        "401": Refusal(401, _INVALID, "invalid_api_key", f"Incorrect API key provided: {KEY}"),
-        "402": Refusal(402, "billing", None, f"The account {ORG} has to be paid for first"),
-        "403": Refusal(403, "permission_error", None, f"{ORG} may not use this; ask {HOST}"),
-        "404": Refusal(404, _INVALID, "model_not_found", f"The model is not served to {ORG}"),
-        "408": Refusal(408, _SERVER, None, f"{HOST} waited too long for the body"),
-        "409": Refusal(409, "conflict", None, f"{HOST} holds a lock for {ORG}"),
-        "413": Refusal(413, _INVALID, None, f"{HOST} takes no body of this size"),
-        "422": Refusal(422, _INVALID, None, f"{HOST} cannot process this for {ORG}"),
-        "425": Refusal(425, "too_early", None, f"{HOST} is not ready to hear {KEY} again"),
-        "429": Refusal(
-            429,
-            "rate_limit_error",
-            "rate_limit_exceeded",
-            f"Rate limit reached for {ORG}; bucket held by {QUOTA_HOST}",
-        ),
-        "500": Refusal(
-            500, _SERVER, None, f"psycopg.OperationalError: connection to {HOST} refused"
-        ),
-        "502": Refusal(502, _SERVER, None, f"{QUOTA_HOST} got no answer from {HOST}"),
-        "503": Refusal(503, _SERVER, None, f"{HOST} is overloaded; {ORG} waits in line"),
-        "504": Refusal(504, _SERVER, None, f"{QUOTA_HOST} waited too long for {HOST}"),
-        "529": Refusal(529, "overloaded_error", None, f"Overloaded: {HOST}"),
-        "insufficient-quota": Refusal(
-            429, "insufficient_quota", "insufficient_quota", f"{ORG} exceeded its quota"
-        ),
-        "low-credit": Refusal(
-            400, _INVALID, None, f"Your credit balance is too low; {ORG} can be topped up"
-        ),
-        "context-length": Refusal(
-            400,
-            _INVALID,
-            "context_length_exceeded",
-            f"This model's maximum context length is 8192 tokens, says {HOST}",
-        ),
-        "content-filter": Refusal(
-            400, _INVALID, "content_filter", f"{QUOTA_HOST} flagged the prompt of {ORG}"
-        ),
-    }
-)
+from tidegate.demo.faults_refusals import REFUSALS, Refusal, refusal_of, shaped
+from tidegate.demo.leaks import HOST, HTML, ORG
 
 _PREFILL = Refusal(
-    400, _INVALID, None, f"{HOST}: the last message of a conversation must be the user's"
+    400,
+    "invalid_request_error",
+    None,
+    f"{HOST}: the last message of a conversation must be the user's",
 )
 
 
@@ -86,15 +29,9 @@ async def refuse(act: Act) -> None:
     await act.document(refusal.body, refusal.status)
 
 
-def _of_status(status: int) -> Refusal:
-    """The error of a status: ours, or one that says no more than the status does."""
-    plain = Refusal(status, "demo", None, f"{HOST} said {status} to {ORG}")
-    return REFUSALS.get(str(status), plain)
-
-
 async def any_status(act: Act) -> None:
     """Any status of the caller's choice, with an error object."""
-    refusal = _of_status(act.order.status)
+    refusal = refusal_of(act.order.status)
     await act.document(refusal.body, refusal.status)
 
 
@@ -290,7 +227,7 @@ async def late_usage(act: Act) -> None:
 
 async def error_first(act: Act) -> None:
     """An error in the clothes of a success: the first event, or the whole document."""
-    body = _of_status(act.order.status).body
+    body = shaped(refusal_of(act.order.status), act.order.form)
     if not act.stream:
         await act.document(body)
         return
@@ -301,7 +238,7 @@ async def error_first(act: Act) -> None:
 
 async def error_later(act: Act) -> None:
     """An error after five words; in a document, a choice that ended by one."""
-    body = _of_status(act.order.status).body
+    body = shaped(refusal_of(act.order.status), act.order.form)
     if not act.stream:
         half = {"role": "assistant", "content": "Hello from"}
         choice = {"index": 0, "message": half, "finish_reason": "error", **body}
@@ -329,8 +266,6 @@ async def created_then_error(act: Act) -> None:
 
 __all__ = [
     "FORMS",
-    "REFUSALS",
-    "Refusal",
     "any_status",
     "created_then_error",
     "empty",

@@ -13,6 +13,7 @@ from tidegate.demo.exchange import Exchange, Receive, Scope, Send
 from tidegate.demo.faults import FAULTS, OPTIONS
 from tidegate.demo.faults_act import USAGE, Act, Order
 from tidegate.demo.faults_answers import FORMS
+from tidegate.demo.faults_refusals import SHAPES
 from tidegate.demo.faults_wire import NoSocket
 from tidegate.demo.leaks import LEAKS
 
@@ -135,7 +136,7 @@ class Providers:
         query = exchange.query
         name, names = query.get("provider", ""), query.get("behaviour", "").split(",")
         try:
-            self.set(name, *names, **_options(query))  # type: ignore[arg-type]
+            self.set(name, *names, **_options(query, names))  # type: ignore[arg-type]
             if self.changed is not None:
                 await self.changed(name)
         except ValueError as error:
@@ -158,8 +159,8 @@ class Providers:
             self.gone[name] += 1
 
 
-def _options(query: dict[str, str]) -> dict[str, object]:
-    """The options of a query; raises ValueError for one that cannot be."""
+def _options(query: dict[str, str], names: list[str]) -> dict[str, object]:
+    """The options of a query about the behaviors `names`; raises ValueError for an odd one."""
     options: dict[str, object] = {}
     if "times" in query:
         options["times"] = _within(int(query["times"]), 1, _MAX_TIMES)
@@ -168,8 +169,8 @@ def _options(query: dict[str, str]) -> dict[str, object]:
     if "status" in query:
         options["status"] = int(_within(int(query["status"]), 400, 599))
     if "form" in query:
-        if query["form"] not in FORMS:
-            raise Unknown(f"form is one of {'|'.join(FORMS)}")
+        if query["form"] not in (FORMS if "429-retry-after" in names else SHAPES):
+            raise Unknown(f"form: {OPTIONS['form']}")
         options["form"] = query["form"]
     return options
 
