@@ -311,6 +311,30 @@ WHOSE: dict[str, tuple[float, Script, str, State]] = {
     "the client lets go just before the total ends": (2.55, busy, "cancelled", State.CLOSED),
     "the client never lets go": (9.0, busy, "cancelled", State.CLOSED),
     "the client reads": (0.0, busy, "interrupted", State.OPEN),
+    "the upstream gave up on a client that did not read": (
+        0.6,
+        streams(ROLE, BANG, then=Failure.RESET),
+        "cancelled",
+        State.CLOSED,
+    ),
+    "the upstream ended it, since the client did not read": (
+        0.6,
+        streams(ROLE, BANG),
+        "cancelled",
+        State.CLOSED,
+    ),
+    "the upstream broke it, whether or not the client read": (
+        0.6,
+        streams(ROLE, BANG, ERROR),
+        "interrupted",
+        State.OPEN,
+    ),
+    "the client was a little slow, and the upstream broke off": (
+        0.4,
+        streams(ROLE, BANG, then=Failure.RESET),
+        "interrupted",
+        State.OPEN,
+    ),
     "the client was slow, then the upstream silent": (
         1.0,
         streams(ROLE, BANG, hangs=True),
@@ -341,7 +365,7 @@ def test_only_an_upstream_that_took_the_time_is_blamed_for_it(case: str) -> None
         assert timed.now_s <= TOTAL_S + GRACE_S
         last = payloads(reader.body)[-1]
         assert last["error"]["code"] == "gateway.upstream_interrupted"
-        assert world.providers.asked[0].gone.is_set()
+        assert world.providers.asked[0].over
         await world.assert_clean(ends=1)
 
     clock = ManualClock()

@@ -31,6 +31,7 @@ class Clocks:
         "_idle_s",
         "_last_held_s",
         "_last_s",
+        "_longest_s",
         "_started_s",
         "_stopped_s",
         "_stream",
@@ -57,7 +58,7 @@ class Clocks:
         self._began_s = began_s
         self._tokens = 0
         self._stopped_s = 0.0
-        self._held_s = self._first_held_s = self._last_held_s = 0.0
+        self._held_s = self._first_held_s = self._last_held_s = self._longest_s = 0.0
         self._first_s: float | None = None
         self._last_s = 0.0
         self.due_s = due_s
@@ -89,6 +90,7 @@ class Clocks:
     def __exit__(self, *exc: object) -> None:
         waited_s = self._clock.monotonic_s() - self._stopped_s
         self._held_s += waited_s
+        self._longest_s = max(self._longest_s, waited_s)
         self.due_s = min(self.due_s + waited_s, max(self._total_due_s, self.due_s))
 
     @property
@@ -100,6 +102,14 @@ class Clocks:
         """
         lasted_s = self._clock.monotonic_s() - self._started_s
         return self.due_s >= self._total_due_s and self._held_s > _EXCUSED_SHARE * lasted_s
+
+    @property
+    def left_waiting(self) -> bool:
+        """Whether the upstream once had to wait as long for us as would end it for a silence.
+
+        One that then gave up its connection did what we would do.
+        """
+        return self._longest_s >= self._idle_s
 
     @property
     def first_token_s(self) -> float | None:

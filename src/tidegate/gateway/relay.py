@@ -50,6 +50,7 @@ OUTCOME_OF: Mapping[Failure, Outcome] = {
     Failure.DRAINING: Outcome.CANCELLED,
 }
 
+_LOST = frozenset({Outcome.UNREACHABLE, Outcome.INTERRUPTED})
 PASSING = frozenset({Failure.UNREACHABLE, Failure.RESET})
 """What a second call to the same target may not meet again."""
 
@@ -169,10 +170,7 @@ class Relay:
         if not responder.started:
             return Ended(self._outcome, 200, usage=self._stage.spent.usage)
         if self._outcome is not Outcome.OK:
-            broken = UpstreamInterrupted(self._outcome.value)
-            # A refusal of this one request stays one: it says nothing about the target's health.
-            is_fault = TAXONOMY[self._outcome].verdict is Verdict.FAILURE
-            return await self._break_off(broken, Outcome.INTERRUPTED if is_fault else self._outcome)
+            return await self._break_off(UpstreamInterrupted(self._outcome.value), self._break())
         if not responder.complete:
             await responder.end()
         # The client has its answer. The connection can serve another attempt once the upstream
@@ -188,6 +186,14 @@ class Relay:
         if self._call.responder.started:
             return None
         return Ended(self._outcome, 200, passing=failure in PASSING)
+
+    def _break(self) -> Outcome:
+        """What the break of an answer that had begun says about its target."""
+        if TAXONOMY[self._outcome].verdict is not Verdict.FAILURE:
+            # A refusal of this one request stays one.
+            return self._outcome
+        given_up = self._outcome in _LOST and self._clocks.left_waiting
+        return Outcome.CANCELLED if given_up else Outcome.INTERRUPTED
 
     async def _out_of_time(self) -> Ended:
         """The request's time is over, by the client or by our own work on it."""

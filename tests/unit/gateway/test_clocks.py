@@ -107,6 +107,18 @@ def test_a_silence_longer_than_idle_is_the_upstreams_whoever_held_it_before() ->
     assert not found.was_held_up
 
 
+@pytest.mark.parametrize(("held_s", "left"), [(4.9, False), (5.0, True)])
+def test_an_upstream_is_left_waiting_by_one_wait_as_long_as_its_own_silence_may_be(
+    held_s: float,
+    left: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    found = clocks()
+    held(found, 4.0)
+    held(found, held_s)
+    held(found, 1.0)
+    assert found.left_waiting is left
+
+
 def test_the_first_token_is_measured_from_its_attempt_and_without_what_we_took() -> None:
     found = clocks(began_s=2.0)
     assert found.first_token_s is None
