@@ -45,7 +45,14 @@ class Line:
 
 
 def table(report: TargetsReport) -> list[Line]:
-    """The headings and a line for each target; with several workers theirs, too, if they differ."""
+    """The headings and a line for each target; with several workers theirs, too, if they differ.
+
+    Free of control codes: what answered may not be ours.
+    """
+    return [Line(tuple(map(_visible, line.cells)), line.mood) for line in _lines(report)]
+
+
+def _lines(report: TargetsReport) -> list[Line]:
     lines = [Line(HEADINGS)]
     for _, group in groupby(report.targets, key=_identity):
         rows = list(group)
@@ -85,6 +92,10 @@ def written(lines: Sequence[Line], *, color: bool) -> list[str]:
 def wants_color(environ: Mapping[str, str], *, is_terminal: bool) -> bool:
     """Whether who reads it can see colors and wants them. Source: no-color.org."""
     return is_terminal and not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+
+
+def _visible(text: str) -> str:
+    return "".join(c if c.isprintable() else f"\\u{ord(c):04x}" for c in text)
 
 
 def _identity(row: TargetRow) -> tuple[object, ...]:

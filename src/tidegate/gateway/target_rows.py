@@ -7,11 +7,16 @@ file and eight hex digits of its hash, never itself.
 """
 
 from collections.abc import Iterable, Mapping
+from typing import Annotated
 
-from msgspec import Struct, structs
+from msgspec import Meta, Struct, structs
 
 from tidegate.routing.plan import Route, Target
 from tidegate.routing.targets import TargetKey, Targets, key_of
+
+# Whoever reads a report may have asked a stranger.
+_Duration = Annotated[float, Meta(ge=0, le=1e12)]
+_Count = Annotated[int, Meta(ge=0, le=2**53)]
 
 
 class Credential(Struct, frozen=True):
@@ -38,12 +43,12 @@ class TargetRow(Struct, frozen=True, kw_only=True):
     routes: tuple[str, ...]
     state: str
     reason: str | None
-    cooling_s: float
-    wait_s: float
+    cooling_s: _Duration
+    wait_s: _Duration
     share: float
-    first_token_ms: float | None
-    successes: int
-    failures: int
+    first_token_ms: _Duration | None
+    successes: _Count
+    failures: _Count
     recent: tuple[str, ...]
     worker: int | None = None
 

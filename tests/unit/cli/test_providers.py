@@ -144,6 +144,13 @@ def test_columns_stand_under_their_headings() -> None:
     assert cells[0][0] == "target".ljust(30)
 
 
+def test_no_answer_moves_the_cursor_or_renames_the_terminal() -> None:
+    odd = row(provider="p\x1b[2J\x07", model="m\n", routes=("r\u202e",), recent=("\x9b31m",))
+    lines = table(TargetsReport(revision="r", targets=of_workers({1: (odd,), 2: (odd,)})))
+    assert all(text.isprintable() for line in lines for text in line.cells)
+    assert lines[1].cells[0] == "p\\u001b[2J\\u0007/m\\u000a"
+
+
 @pytest.mark.parametrize(
     ("environ", "is_terminal", "wanted"),
     [
@@ -257,6 +264,16 @@ def test_whatever_a_foreign_server_says_it_is_called_foreign(status: int, body: 
         report_of(ADDRESS, status, body)
     assert raised.value.exit_code == 1
     assert "welcome" not in raised.value.message
+
+
+@pytest.mark.parametrize("name", ["wait_s", "cooling_s", "first_token_ms", "successes"])
+@pytest.mark.parametrize("value", [-1, 1e300, "1", None, [], 10**400])
+def test_a_report_with_numbers_that_cannot_be_is_nobody_of_ours(name: str, value: object) -> None:
+    report = msgspec.to_builtins(TargetsReport(revision="r", targets=(row(),)))
+    if name != "first_token_ms" or value is not None:
+        report["targets"][0][name] = value
+        with pytest.raises(click.ClickException, match="not the admin listener"):
+            report_of(ADDRESS, 200, json.dumps(report).encode())
 
 
 def test_a_report_is_taken_as_it_is_and_later_members_do_not_hurt() -> None:
