@@ -121,7 +121,7 @@ def test_no_attempt_but_the_one_that_served_is_ever_billed() -> None:
 
     async def body() -> None:
         for first in failures:
-            for second in failures:
+            for second in failures[:2]:
                 world = ChatWorld(
                     clock=clock,
                     targets=("one", "two", "three"),

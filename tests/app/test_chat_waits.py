@@ -126,7 +126,7 @@ FAULTS: dict[str, Script] = {
 @pytest.mark.parametrize(
     "count", [pytest.param(1, marks=pytest.mark.full), 2, pytest.param(3, marks=pytest.mark.full)]
 )
-@pytest.mark.parametrize("kind", ["plain", "stream"])
+@pytest.mark.parametrize("kind", [pytest.param("plain", marks=pytest.mark.full), "stream"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_no_client_waits_longer_than_its_total(
     fault: str, kind: str, count: int, masking: Any

@@ -211,10 +211,10 @@ def test_weights_are_shares_and_the_other_target_is_still_there() -> None:
             targets=targets,
             route={"strategy": "weighted"},
         )
-        first = Counter([(await world.post()).header("x-tidegate-provider") for _ in range(120)])
-        # Three sigma of 120 draws at three to one are 14.
-        assert 76 <= first["primary"] <= 104
-        assert first["primary"] + first["backup"] == 120
+        first = Counter([(await world.post()).header("x-tidegate-provider") for _ in range(60)])
+        # Three sigma of 60 draws at three to one are 10.
+        assert 35 <= first["primary"] <= 55
+        assert first["primary"] + first["backup"] == 60
         broken = replace(world.route, breaker=CALM)
         world = ChatWorld(
             clock=clock,
@@ -230,7 +230,7 @@ def test_weights_are_shares_and_the_other_target_is_still_there() -> None:
     run_virtual(clock, body())
 
 
-@pytest.mark.parametrize("kind", ["plain", "stream"])
+@pytest.mark.parametrize("kind", [pytest.param("plain", marks=pytest.mark.full), "stream"])
 def test_least_latency_follows_a_target_that_became_slow(kind: str) -> None:
     async def body() -> None:
         good = GOOD if kind == "stream" else GOOD_WHOLE

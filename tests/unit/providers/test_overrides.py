@@ -54,7 +54,7 @@ def test_each_parameter_replaces_adds_or_takes_out_its_member(
     assert overridden(body, parameters) == sent
 
 
-@settings(max_examples=120, deadline=None, derandomize=True)
+@settings(max_examples=50, deadline=None, derandomize=True)
 @given(
     st.dictionaries(st.sampled_from(NAMES) | st.text(max_size=4), leaves, max_size=6),
     st.dictionaries(
@@ -71,7 +71,7 @@ def test_the_bytes_sent_are_the_document_that_is_estimated(
     assert not any(n in sent for n, v in parameters.items() if v is None)
 
 
-@settings(max_examples=80, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(bodies())
 def test_one_of_several_members_is_replaced_in_place(pieces: tuple[str, str, str]) -> None:
     before, old, after = (piece.encode("utf-8", "surrogatepass") for piece in pieces)
