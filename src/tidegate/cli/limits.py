@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidegate.config import Config
     from tidegate.limits.ledger import Limit, Usage
 
+_MOST_SHOWN = 1_000
 _HEADINGS = ("limit", "scope", "cap", "used", "reserved", "free", "next free", "overrun")
 
 
@@ -40,7 +41,8 @@ def limits(tenant: str | None, given: Path | None, *, as_json: bool) -> None:
 
     Reads the store, also while gateways use it, and changes nothing in it. Shows every caller of
     the file and everybody the store knows; with TENANT those of that tenant, and what all
-    tenants share. `overrun` is the part of `used` that exceeded its reservation.
+    tenants share. `overrun` is the part of `used` that exceeded its reservation. Of more than a
+    thousand lines the table shows the fullest; --json has all.
     """
     found = configuration.find(given)
     config = configuration.read_parts(found, "store", "limits", wished=("identity",))
@@ -50,7 +52,7 @@ def limits(tenant: str | None, given: Path | None, *, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(_document(config, tenant, rows), indent=2, ensure_ascii=False))
     elif rows:
-        _print(rows)
+        _print(_fullest(rows))
     else:
         click.echo("No limits are configured.", err=True)
 
@@ -93,7 +95,17 @@ async def _read(config: "Config", tenant: str | None) -> list[Row]:
             if tenant is None or scope_names(scope_key)[1:2] in ((), (tenant,))
         ]
         wanted.sort(key=lambda pair: (order[pair[0].name], pair[1]))
-        return [Row(limit, key, await reader.usage(limit, key)) for limit, key in wanted]
+        found = await reader.usages(wanted)
+        return [Row(*each, usage) for each, usage in zip(wanted, found, strict=True)]
+
+
+def _fullest(rows: list[Row]) -> list[Row]:
+    """As many as somebody may want to look at: those with the least left, in their order."""
+    if (more := len(rows) - _MOST_SHOWN) <= 0:
+        return rows
+    click.echo(f"{more} more lines have more left: name a tenant, or take --json.", err=True)
+    left = sorted(range(len(rows)), key=lambda at: rows[at].usage.free / rows[at].limit.cap)
+    return [rows[at] for at in sorted(left[:_MOST_SHOWN])]
 
 
 def _document(config: "Config", tenant: str | None, rows: Iterable[Row]) -> dict[str, object]:

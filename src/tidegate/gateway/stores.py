@@ -21,8 +21,8 @@ from tidegate.limits.sqlite_reader import SQLiteReader
 class Reader(Protocol):
     """What one who only looks may ask. Both may raise StoreUnavailable and change nothing."""
 
-    async def usage(self, limit: Limit, scope_key: str) -> Usage:
-        """See Ledger.usage."""
+    async def usages(self, counters: Sequence[tuple[Limit, str]]) -> list[Usage]:
+        """Ledger.usage of each."""
 
     async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
         """See Ledger.scopes."""

@@ -9,7 +9,7 @@ asks (gateway.charge).
                             └──► settled | released late, once; or forgotten
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 from tidegate.limits.ledger import (
@@ -68,6 +68,9 @@ class Rows(Protocol):
     def due(self, now_us: int, at_most: int) -> Sequence[Reservation]:
         """Those whose `due_us` has come, the earliest first."""
 
+    def overdue(self, now_us: int) -> Iterable[Reservation]:
+        """All open ones whose `due_us` has come; writes nothing."""
+
     def used(self, key: str, horizon: int) -> int:
         """The sum of the buckets that end after `horizon`; writes nothing."""
 
@@ -109,25 +112,27 @@ def scopes(keys: Iterable[str], limits: Sequence[Limit]) -> tuple[tuple[Limit, s
 
     No two readings of a key are possible: a scope holds a `/` only where its kind says so.
     """
-    found = [
-        (place, scope)
-        for key in keys
-        for place, limit in enumerate(limits)
-        if (scope := _scope_in(key, limit)) is not None
-    ]
+    places: dict[tuple[str, str, str], int] = {
+        (limit.unit, limit.per, limit.name): at for at, limit in enumerate(limits)
+    }
+    found: list[tuple[int, str]] = []
+    for key in keys:
+        unit, kind, scope, name = _parts(key)
+        place = places.get((unit, kind, name))
+        if place is not None:
+            found.append((place, scope))
     return tuple((limits[place], scope) for place, scope in sorted(found))
 
 
 _SLASHES = {"global": 0, "tenant": 0, "principal": 1, "key": 2}
 
 
-def _scope_in(key: str, limit: Limit) -> str | None:
-    head, tail = f"{limit.unit}/", f"/{limit.name}"
-    if not (key.startswith(head) and key.endswith(tail)):
-        return None
-    scope = key[len(head) : len(key) - len(tail)]
-    kind = scope.partition(":")[0]
-    return scope if kind == limit.per and scope.count("/") == _SLASHES[kind] else None
+def _parts(key: str) -> tuple[str, str, str, str]:
+    """Of a counter's name: the unit, the kind of its scope, the scope, the name of the limit."""
+    unit, _, rest = key.partition("/")
+    kind = rest.partition("/")[0].partition(":")[0]
+    *scope, name = rest.split("/", _SLASHES.get(kind, 0) + 1)
+    return unit, kind, "/".join(scope), name
 
 
 def reserve(
@@ -196,17 +201,38 @@ def expire(rows: Rows, *, now_us: int) -> None:
             rows.drop(reservation.reservation_id)
 
 
-def usage(rows: Rows, limit: Limit, scope_key: str, *, now_us: int) -> Usage:
-    """The state of one counter; writes nothing."""
+Overdue = Mapping[tuple[str, int], int]
+"""What is held by leases that are over: slots or amounts, by counter and end of the bucket."""
+
+
+def overdue(rows: Rows, *, now_us: int) -> Overdue:
+    """What `expire` would end now; writes nothing.
+
+    Until somebody reserves, the rows say of such leases that they run.
+    """
+    held: dict[tuple[str, int], int] = {}
+    for lease in rows.overdue(now_us):
+        for line in lease.lines:
+            place = line.key, line.end_us
+            held[place] = held.get(place, 0) + (1 if line.unit == "concurrent" else line.amount)
+    return held
+
+
+def usage(
+    rows: Rows, limit: Limit, scope_key: str, *, now_us: int, over: Overdue | None = None
+) -> Usage:
+    """The state of one counter; writes nothing. `over`: what `overdue` says, if it was asked."""
     key = counter_key(limit, scope_key)
+    if over is None:
+        over = overdue(rows, now_us=now_us)
     if limit.unit == "concurrent":
-        taken = rows.slots(key)
+        taken = max(0, rows.slots(key) - over.get((key, 0), 0))
         return Usage(0, taken, max(0, limit.cap - taken), None)
     total = reserved = overrun = 0
     next_free_s: float | None = None
     for bucket in rows.live(key, horizon_us(now_us, limit.window_us)):
         total += bucket.amount
-        reserved += bucket.reserved
+        reserved += bucket.reserved - over.get((key, bucket.end_us), 0)
         overrun += bucket.overrun
         if next_free_s is None and bucket.amount:
             next_free_s = (bucket.end_us + limit.window_us - now_us) / 1_000_000
@@ -255,10 +281,12 @@ def _end_line(rows: Rows, reservation: Reservation, line: Line, actual: int) -> 
 
 __all__ = [
     "Line",
+    "Overdue",
     "Reservation",
     "Rows",
     "counter_key",
     "expire",
+    "overdue",
     "release",
     "reserve",
     "scopes",

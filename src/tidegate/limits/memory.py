@@ -48,6 +48,12 @@ class _Rows:
                 found.append(reservation)
         return found
 
+    def overdue(self, now_us: int) -> Iterable[books.Reservation]:
+        if not self._due or self._due[0][0] > now_us:
+            return ()
+        leases = self._reservations.values()
+        return [one for one in leases if one.is_open and one.due_us <= now_us]
+
     def used(self, key: str, horizon: int) -> int:
         window = self._windows.get(key)
         return window.used(horizon) if window else 0
@@ -149,6 +155,10 @@ class MemoryLedger:
     async def usage(self, limit: Limit, scope_key: str) -> Usage:
         """See Ledger.usage."""
         return books.usage(self._rows, limit, scope_key, now_us=self._now_us())
+
+    async def usages(self, counters: Sequence[tuple[Limit, str]]) -> list[Usage]:
+        """`usage` of each."""
+        return [await self.usage(limit, scope_key) for limit, scope_key in counters]
 
     async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
         """See Ledger.scopes."""

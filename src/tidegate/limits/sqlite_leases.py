@@ -95,6 +95,15 @@ class Leases:
             self.quiet_until_us = NEVER_US if following is None else following - 1
         return [self._learn(row) for row in rows]
 
+    def overdue(self, now_us: int) -> Iterable[Reservation]:
+        """By the same index; none of them is remembered, they may be many."""
+        if now_us <= self.quiet_until_us:
+            return
+        self.write()
+        rows = self._db.execute(f"{_COLUMNS} WHERE due_us <= ? AND is_open", (now_us,))
+        for row in rows:
+            yield _lease(row)
+
     def write(self) -> None:
         """Bring the file up to date."""
         if self._dropped:
@@ -110,10 +119,13 @@ class Leases:
             self._kept.clear()
 
     def _learn(self, row: tuple[str, str, int, int, int, str]) -> Reservation:
-        one_id, owner, is_open, due_us, until_us, lines = row
-        found = Reservation(one_id, owner, bool(is_open), due_us, until_us, _decode_lines(lines))
-        self._known[one_id] = found
+        found = self._known[row[0]] = _lease(row)
         return found
+
+
+def _lease(row: tuple[str, str, int, int, int, str]) -> Reservation:
+    one_id, owner, is_open, due_us, until_us, lines = row
+    return Reservation(one_id, owner, bool(is_open), due_us, until_us, _decode_lines(lines))
 
 
 __all__ = ["KEPT", "NEVER_US", "Leases"]

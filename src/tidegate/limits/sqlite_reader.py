@@ -38,6 +38,18 @@ class SQLiteReader:
         """See Ledger.usage."""
         return self._read(lambda rows, now_us: books.usage(rows, limit, scope_key, now_us=now_us))
 
+    async def usages(self, counters: Sequence[tuple[Limit, str]]) -> list[Usage]:
+        """`usage` of each, all of one moment."""
+
+        def run(rows: SQLiteRows, now_us: int) -> list[Usage]:
+            over = books.overdue(rows, now_us=now_us)
+            return [
+                books.usage(rows, limit, scope_key, now_us=now_us, over=over)
+                for limit, scope_key in counters
+            ]
+
+        return self._read(run)
+
     async def scopes(self, limits: Sequence[Limit]) -> tuple[tuple[Limit, str], ...]:
         """See Ledger.scopes."""
         return self._read(lambda rows, _: books.scopes(rows.keys(), limits))

@@ -127,6 +127,10 @@ class SQLiteRows:
         """By an index."""
         return self._leases.due(now_us, at_most)
 
+    def overdue(self, now_us: int) -> Iterable[Reservation]:
+        """By the same index."""
+        return self._leases.overdue(now_us)
+
     def used(self, key: str, horizon: int) -> int:
         """At most one sum over the buckets that have left the window."""
         return self._counters.used(key, horizon)

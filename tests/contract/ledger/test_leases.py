@@ -35,6 +35,30 @@ def test_an_expired_lease_stays_charged_and_frees_its_slot(kind: str, tmp_path: 
     run(kind, tmp_path, body)
 
 
+def test_whoever_reads_sees_what_is_over_before_anybody_has_swept_it(
+    kind: str, tmp_path: Path
+) -> None:
+    """Two leases end, one of them begun in a bucket that has left the window by then."""
+
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        short, hour = tokens(100, name="short"), tokens(500, window_s=3_600.0, name="hour")
+        parallel = Limit("parallel", "concurrent", 3)
+        charges = Charge(short, SCOPE, 20), Charge(hour, SCOPE, 20), Charge(parallel, SCOPE, 1)
+        for name, lease_s in (("a", 70.0), ("b", 40.0), ("c", 300.0)):
+            assert await take(ledger, name, *charges, lease_s=lease_s)
+            clock.advance(30.0)
+        assert await ledger.usage(hour, SCOPE) == Usage(40, 20, 440, 3_520.0)
+        assert await ledger.usage(short, SCOPE) == Usage(20, 20, 60, 0.25)
+        assert await ledger.usage(parallel, SCOPE) == Usage(0, 1, 2, None)
+        await wake(ledger)
+        assert await ledger.usage(hour, SCOPE) == Usage(40, 20, 440, 3_520.0)
+        assert await ledger.usage(parallel, SCOPE) == Usage(0, 1, 2, None)
+        assert await ledger.settle("a", "me", Need(1, 0))
+        assert (await ledger.usage(hour, SCOPE)).used == 21
+
+    run(kind, tmp_path, body)
+
+
 @pytest.mark.parametrize("actual", [20, 90])
 def test_a_late_settlement_corrects_the_estimate_once(
     kind: str, tmp_path: Path, actual: int

@@ -32,6 +32,10 @@ def test_the_reader_sees_what_the_writer_has_committed_and_writes_nothing(tmp_pa
         before = contents(tmp_path)
         assert await reader.scopes([PARALLEL, LIMIT]) == ((LIMIT, SCOPE),)
         assert await reader.usage(LIMIT, SCOPE) == await ledger.usage(LIMIT, SCOPE)
+        clock.advance(LEASE_S)
+        both = [(LIMIT, SCOPE), (PARALLEL, SCOPE)]
+        assert await reader.usages(both) == [await ledger.usage(*each) for each in both]
+        assert (await reader.usage(LIMIT, SCOPE)).reserved == 0
         assert contents(tmp_path) == before
         assert await ledger.settle("a", "me", Need(1, 1))
         assert await reader.usage(LIMIT, SCOPE) == await ledger.usage(LIMIT, SCOPE)

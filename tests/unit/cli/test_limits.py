@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -132,6 +134,35 @@ def test_for_people_it_is_a_table(folder: Path, capsys: pytest.CaptureFixture[st
     assert [cell.strip() for cell in cells[2:6]] == ["1000", "143", "100", "757"]
     assert cells[6].strip().endswith("s")
     assert not any(line != line.rstrip() for line in shown)
+
+
+def crowd(folder: Path, count: int) -> None:
+    """So many tenants that used some of a limit: the first all of it, each following one less."""
+    use(folder)
+    end_us = round(SystemClock().now_s()) * 1_000_000
+    used = [(f"tokens/tenant:t{at:05}/per-minute", 1_000 - at % 1_000) for at in range(count)]
+    with closing(sqlite3.connect(folder / "books.db")) as db, db:
+        rows = [(key, amount, end_us, end_us + 60_000_000) for key, amount in used]
+        db.executemany("INSERT INTO limit_counters VALUES (?, ?, ?, ?)", rows)
+        buckets = [(key, end_us, amount) for key, amount in used]
+        db.executemany("INSERT INTO limit_buckets VALUES (?, ?, ?, 0, 0)", buckets)
+
+
+def test_of_a_crowd_the_table_shows_the_fullest_and_json_all(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    crowd(folder, 1_050)
+    assert run(["limits"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err == "58 more lines have more left: name a tenant, or take --json.\n"
+    names = [line.split()[3] for line in shown.out.splitlines()[1:] if " tenant t" in line]
+    assert len(shown.out.splitlines()) == 1_001
+    assert names == sorted(names)
+    assert {"t00000", "t01000", "t00100"} <= set(names)
+    assert "t00999" not in names
+    assert len(rows(capsys)) == 1_058
+    assert run(["limits", "t00999"]) == 0
+    assert "t00999" in capsys.readouterr().out
 
 
 def test_looking_changes_not_a_byte_of_the_store(
