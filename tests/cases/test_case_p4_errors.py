@@ -54,22 +54,26 @@ def test_case_P4_30() -> None:
         plain = await asyncio.start_server(no_tls, "127.0.0.1", 0)
         port = plain.sockets[0].getsockname()[1]
         config = unreachable(f"http://127.0.0.1:{closed}/v1", f"https://127.0.0.1:{port}/v1")
-        async with plain, World(providers=["primary"], config=config) as world:
+        async with plain, World(providers=PROVIDERS, config=config) as world:
+            # A refused key opens its target at once, so the stream asks another one.
             for name, answerer in ANSWERS.items():
                 world.behave("primary", answerer)
+                world.behave("streams", answerer)
                 await clean(world, await world.chat(), name)
-                await clean(world, await world.chat(stream=True), f"{name} for a stream")
+                streamed = await world.chat(stream=True, model="streams")
+                await clean(world, streamed, f"{name} for a stream")
             await clean(world, await world.chat(model="refused"), "refused", forbidden=str(closed))
             await clean(world, await world.chat(model="tls"), "TLS failure", forbidden=str(port))
 
     play(body)
 
 
+PROVIDERS = ("primary", "streams")
 ANSWERS = {
-    "401": behaviors.error(401, message=f"Incorrect API key provided: {FORBIDDEN[0]}***xyz"),
     "500": behaviors.error(500, message=TRACE, headers=[NODE]),
     "302": behaviors.error(302, headers=[("Location", "http://internal-gw.example/v1"), NODE]),
     "400": behaviors.error(400, message="deployment dep-7731 refuses it"),
+    "401": behaviors.error(401, message=f"Incorrect API key provided: {FORBIDDEN[0]}***xyz"),
 }
 
 
@@ -80,9 +84,10 @@ async def no_tls(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> 
 
 
 def unreachable(refused: str, tls: str) -> dict[str, object]:
-    """Two more providers, each with a model of its own."""
+    """Two more providers; all but the first of them all with a model of its own."""
     bad = {"refused": {"base_url": refused}, "tls": {"base_url": tls}}
-    routes = [{"name": n, "model": n, "candidates": [{"provider": n}]} for n in bad]
+    names = (*bad, *PROVIDERS[1:])
+    routes = [{"name": n, "model": n, "candidates": [{"provider": n}]} for n in names]
     default = {"name": "default", "candidates": [{"provider": "primary"}]}
     return {"providers": bad, "routes": [*routes, default]}
 
