@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 import yaml
 
@@ -14,6 +15,7 @@ from tests.wire.listening import listening
 from tidegate.cli import run
 from tidegate.config import load_config
 from tidegate.gateway.app import Gateway
+from tidegate.gateway.target_rows import TargetsReport
 
 TOKEN, OTHER = ("-".join((word, "token", "of", "an", "operator")) for word in ("right", "wrong"))
 SECRETS = ["-".join(("sk", "provider", str(number), "secret")) for number in range(2)]
@@ -40,10 +42,13 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path
 
 
-def write(folder: Path, port: int, token: str | None = None) -> Path:
-    admin = {"port": port} | ({} if token is None else {"token": token})
+def write(folder: Path, port: int, token: str | None = None, host: str | None = None) -> Path:
+    """The file; a `host` beside loopback comes with a name by which it wants to be asked."""
+    named = {"token": token, "host": host}
+    admin = {"port": port} | {name: value for name, value in named.items() if value is not None}
     path = folder / "tidegate.yaml"
-    tree = TREE | {"server": {"admin": admin}}
+    names = {} if host is None else {"allowed_hosts": ["gw.example"]}
+    tree = TREE | {"server": {"admin": admin, **names}}
     path.write_text(yaml.safe_dump(tree, sort_keys=False), encoding="utf-8")
     return path
 
@@ -53,12 +58,15 @@ async def asked(*arguments: str) -> int:
 
 
 def beside_a_gateway(
-    folder: Path, token: str | None, body: Callable[[int], Awaitable[None]]
+    folder: Path,
+    token: str | None,
+    body: Callable[[int], Awaitable[None]],
+    host: str | None = None,
 ) -> None:
     """`body` is given the port of the admin listener of a gateway whose file names `token`."""
 
     async def around() -> None:
-        gateway = Gateway(load_config(write(folder, 0, token), ENVIRON))
+        gateway = Gateway(load_config(write(folder, 0, token, host), ENVIRON))
         async with listening(gateway.admin) as scene:
             await body(scene.port)
 
@@ -112,6 +120,22 @@ def test_without_the_right_token_it_says_so(
     assert OTHER not in shown.err
 
 
+def test_a_listener_for_other_machines_is_asked_by_its_name(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def body(port: int) -> None:
+        write(folder, port, "${env:ADMIN_TOKEN}", everywhere)
+        assert await asked() == 0
+        write(folder, port, "${env:ADMIN_TOKEN}")
+        assert await asked() == 1
+
+    everywhere = "0.0.0.0"  # noqa: S104 - a file's word; the test listens on loopback
+    beside_a_gateway(folder, "${env:ADMIN_TOKEN}", body, everywhere)
+    shown = capsys.readouterr()
+    assert "backup" in shown.out
+    assert "refuses with 421" in shown.err
+
+
 def test_where_nothing_listens_it_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
@@ -128,6 +152,7 @@ FOREIGN = {
     "half an answer": b"HTTP/1.1 200 OK\r\nContent-Length: 500\r\n\r\n{",
     "another protocol": b"SSH-2.0-Something\r\n",
     "nothing at all": b"",
+    "a page without end": b"HTTP/1.1 200 OK\r\n\r\n" + b"x" * (1 << 25),
 }
 
 
@@ -147,6 +172,29 @@ def test_a_foreign_server_is_called_one(
 
     asyncio.run(body())
     assert "what listens there is not the admin listener of tidegate" in capsys.readouterr().err
+
+
+def test_what_is_missing_is_said_beside_the_table(
+    folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    report = msgspec.json.encode(TargetsReport(revision="r", missing=(2,), targets=()))
+    head = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % len(report)
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(head + report)
+        writer.close()
+
+    async def body() -> None:
+        async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
+            write(folder, server.sockets[0].getsockname()[1])
+            assert await asked() == 0
+
+    asyncio.run(body())
+    shown = capsys.readouterr()
+    assert shown.out.split()[0] == "target"
+    assert "Worker 2 did not answer in time" in shown.err
+    assert "no targets" in shown.err
 
 
 @pytest.mark.full
