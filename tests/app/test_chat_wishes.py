@@ -81,6 +81,8 @@ def test_who_wants_no_fallback_gets_none_in_any_phase(phase: str) -> None:
         assert exchange.status == status
         assert exchange.header("x-tidegate-attempts") == f"primary:{outcome}"
         assert world.providers.order == ["primary"]
+        match = next(step for step in world.records.steps if step.stage == "route")
+        assert match.values["fallback"] is False
         # For the next one, and with the word "on", all is as ever.
         served = await world.post(stream=True, headers=[("x-tidegate-fallback", "on")])
         assert (served.status, served.header("x-tidegate-provider")) == (200, "backup")

@@ -140,7 +140,8 @@ class Chat:
             route = policy.routes.match(request.model, principal)
             if route is None:
                 raise policy.routes.refusal(request.model, principal)
-            trail.step("route", "match", rule=route.name)
+            wish = None if request.fallback else False
+            trail.step("route", "match", rule=route.name, fallback=wish)
             account.route = route.name
             quote = await self._quote(policy, principal, route, request, len(body.raw))
             deadlines = route.deadlines

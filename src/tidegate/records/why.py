@@ -96,7 +96,9 @@ def _all_failed(steps: Steps) -> str:
     attempts = _stage(steps, "attempt")
     if not attempts:
         return "No target could be asked: all of them rest after failures."
-    return f"No target could serve it: {_each(attempts)}."
+    wished = any(_values(step).get("fallback") is False for step in _stage(steps, "route"))
+    why = "; the client wanted no other target asked" if wished else ""
+    return f"No target could serve it: {_each(attempts)}{why}."
 
 
 def _provider(did: str) -> Callable[[Steps], str]:

@@ -204,3 +204,14 @@ def test_targets_of_one_provider_are_told_apart() -> None:
     refused = ("rate_limited", {"provider": "p", "status": 429})
     other = ("ok", {"provider": "p", "status": 200, "credential": 1, "model": "gpt-large"})
     assert attempted(refused, other) == ("p/gpt-large #1 answered after p rate limited (HTTP 429).")
+
+
+def test_a_wish_for_no_other_target_is_told() -> None:
+    trail = Trail.begin("chat", "f" * 32, ACME, "3fa41c22d0aa")
+    trail.step("route", "match", rule="default", fallback=False)
+    trail.step("attempt", "server_error", provider="first", status=500)
+    trail.finish("gateway.all_providers_failed", 502)
+    assert why(trail.snapshot().body(b"k")) == (
+        "No target could serve it: first server error (HTTP 500);"
+        " the client wanted no other target asked."
+    )
