@@ -20,8 +20,8 @@ _RAMP = ((5.0, 0.25), (RAMP_S, 0.5))
 
 
 OpenedBy = Literal["consecutive", "ratio", "slow", "ramp", "probe", "trip"]
-"""What opened a breaker: the failures in a row, the share of failures or of slow results, a
-failure soon after recovery, a probe that was not good, or something that never passes by itself."""
+"""What opened a breaker: failures in a row, the share of failures or of slow results, failures soon
+after recovery, a probe that was not good, or something that never passes by itself."""
 
 
 class Verdict(StrEnum):
@@ -46,9 +46,10 @@ class BreakerSettings:
 
     Opens after `consecutive` failures in a row, or when at least `min_results` results lie in
     the last `window_s` seconds and the share of failures is `ratio` or more, or the share of slow
-    results `slow_ratio` or more. The pause is `open_s`, doubled by every re-opening up to
-    `max_open_s`. A stream of fewer than `slow_tokens_per_s` is slow, 0 = none is: whoever measures
-    reads that, the breaker itself only hears "slow".
+    results `slow_ratio` or more. During the ramp after a recovery the shares count from the first
+    result on. The pause is `open_s`, doubled by every re-opening up to `max_open_s`. A stream of
+    fewer than `slow_tokens_per_s` is slow, 0 = none is: whoever measures reads that, the breaker
+    itself only hears "slow".
     """
 
     consecutive: int = 5
@@ -150,7 +151,7 @@ class Breaker:
                 self._close(now_s)
             return
         self._count(now_s, failed=failed, slow=slow)
-        cause = "ramp" if failed and self._is_ramping(now_s) else self._sickness()
+        cause = self._sickness(now_s)
         if cause is not None:
             self._relapse(now_s, jitter, cause)
 
@@ -199,9 +200,6 @@ class Breaker:
             self._probe = None
         return permit.generation == self._generation
 
-    def _is_ramping(self, now_s: float) -> bool:
-        return now_s - self._closed_at_s < RAMP_S
-
     def _count(self, now_s: float, *, failed: bool, slow: bool) -> None:
         self._consecutive = self._consecutive + 1 if failed else 0
         window_s = self.settings.window_s
@@ -214,15 +212,18 @@ class Breaker:
         newest.failures += failed
         newest.slow += slow
 
-    def _sickness(self) -> OpenedBy | None:
+    def _sickness(self, now_s: float) -> OpenedBy | None:
         settings = self.settings
         if self._consecutive >= settings.consecutive:
             return "consecutive"
         results = sum(slot.results for slot in self._slots)
-        if results < settings.min_results:
+        # Soon after recovery a bad start is enough. One failure among many successes is not: a
+        # busy target that fails one call in a hundred would be kept away for ever.
+        ramping = now_s - self._closed_at_s < RAMP_S
+        if results < settings.min_results and not ramping:
             return None
         if sum(slot.failures for slot in self._slots) >= settings.ratio * results:
-            return "ratio"
+            return "ramp" if ramping else "ratio"
         slow = sum(slot.slow for slot in self._slots)
         return "slow" if slow >= settings.slow_ratio * results else None
 

@@ -12,7 +12,7 @@ from tidegate.mcp import Rule
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.policy import Principal
 from tidegate.providers import Provider
-from tidegate.routing import Cooling, Deadlines, Target
+from tidegate.routing import BreakerSettings, Cooling, Deadlines, Route, Target
 
 
 def config_of(text: str) -> Config:
@@ -263,3 +263,16 @@ def test_the_callers_of_the_file_are_its_keys_and_the_anonymous_one() -> None:
         Principal("vera", "a", ("x",), digest[:8]),
         Principal("guest", "demo", (), "anonymous"),
     )
+
+
+def test_a_route_that_says_nothing_has_the_defaults_of_the_router() -> None:
+    config = config_of(
+        "providers: { p: { base_url: 'http://127.0.0.1:1/v1' } }\n"
+        "routes: [{ name: r, candidates: [{ provider: p }] }]\n"
+    )
+    (route,) = values.route_table(config).routes
+    plain = Route("r", (Target("p"),))
+    assert route.breaker == BreakerSettings() == plain.breaker
+    assert (route.deadlines, route.cooling) == (Deadlines(), Cooling())
+    assert (route.strategy, route.attempts) == (plain.strategy, plain.attempts)
+    assert route.targets == plain.targets

@@ -74,17 +74,15 @@ class Oracle:
                 self.results, self.probes = [], []
         else:
             self.results.append((self.now_s, failed, slow))
-            if self.is_sick(failed=failed):
+            if self.is_sick():
                 self.opens()
 
-    def is_sick(self, *, failed: bool) -> bool:
-        if failed and self.now_s - self.closed_at_s < 10.0:
-            return True
+    def is_sick(self) -> bool:
         row = [was_bad for _, was_bad, _ in self.results]
         if len(row) >= self.settings.consecutive and all(row[-self.settings.consecutive :]):
             return True
         recent = [r for r in self.results if self.now_s - r[0] < self.settings.window_s]
-        enough = len(recent) >= self.settings.min_results
+        enough = len(recent) >= self.settings.min_results or self.now_s - self.closed_at_s < 10.0
         return enough and (
             sum(r[1] for r in recent) >= self.settings.ratio * len(recent)
             or sum(r[2] for r in recent) >= self.settings.slow_ratio * len(recent)

@@ -10,10 +10,10 @@ from tidegate.routing.breaker import Breaker, BreakerSettings, Permit, State, Ve
 SUCCESS, FAILURE, NEUTRAL = Verdict.SUCCESS, Verdict.FAILURE, Verdict.NEUTRAL
 PAUSE_S = 8.0
 LEASE_S = 3 * PAUSE_S
-# Doubling and its ceiling, two failures in a row, and two slow answers are within reach of seven
-# events; the share of failures is out of it, so that one failure alone leaves the state.
+# Doubling and its ceiling, two failures in a row, two slow answers, and a bad start after recovery:
+# all are within reach of seven events.
 QUICK = BreakerSettings(
-    consecutive=2, ratio=2.0, min_results=2, slow_ratio=1.0, open_s=PAUSE_S, max_open_s=2 * PAUSE_S
+    consecutive=2, ratio=0.9, min_results=2, slow_ratio=1.0, open_s=PAUSE_S, max_open_s=2 * PAUSE_S
 )
 RESULTS = ("success", "slow", "failure", "neutral", "trip")
 # (what, which outstanding permit)

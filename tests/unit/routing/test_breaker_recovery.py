@@ -5,7 +5,7 @@ import pytest
 from tidegate.routing.breaker import RAMP_S, Breaker, BreakerSettings, Permit, State, Verdict
 
 SUCCESS, FAILURE, NEUTRAL = Verdict.SUCCESS, Verdict.FAILURE, Verdict.NEUTRAL
-SETTINGS = BreakerSettings(consecutive=3, ratio=2.0, open_s=5.0, max_open_s=60.0)
+SETTINGS = BreakerSettings(consecutive=3, open_s=5.0, max_open_s=60.0)
 
 
 def taken(breaker: Breaker, now_s: float) -> Permit:
@@ -156,16 +156,35 @@ def test_a_ramp_refuses_nobody() -> None:
     assert all(breaker.permit(5.0) is not None for _ in range(1000))
 
 
-@pytest.mark.parametrize("settings", [SETTINGS, BreakerSettings(3, 2.0, open_s=1.0, max_open_s=2)])
-def test_one_failure_during_the_ramp_opens_with_the_doubled_pause(
-    settings: BreakerSettings,
+@pytest.mark.parametrize(
+    "settings", [SETTINGS, BreakerSettings(3, 0.5, open_s=1.0, max_open_s=2.0)]
+)
+@pytest.mark.parametrize("successes", [0, 1])
+def test_a_bad_start_after_recovery_opens_with_the_doubled_pause(
+    settings: BreakerSettings, successes: int
 ) -> None:
     breaker = recovered(settings)
     now_s = settings.open_s + RAMP_S - 0.01
-    record(breaker, SUCCESS, now_s, times=50)
+    record(breaker, SUCCESS, now_s, times=successes)
     record(breaker, FAILURE, now_s)
     assert breaker.opened_by == "ramp"
     assert breaker.reopens_at_s == now_s + 2 * settings.open_s
+
+
+def test_one_slow_answer_right_after_recovery_opens_too() -> None:
+    breaker = recovered()
+    record(breaker, SUCCESS, 6.0, slow=True)
+    assert breaker.opened_by == "slow"
+
+
+def test_one_failure_among_many_successes_does_not_end_the_ramp() -> None:
+    """A busy target that fails one call in a hundred would never be let back in."""
+    breaker = recovered()
+    record(breaker, SUCCESS, 6.0, times=2)
+    for _ in range(5):
+        record(breaker, FAILURE, 6.0)
+        record(breaker, SUCCESS, 6.0, times=99)
+    assert breaker.state(6.0) is State.CLOSED
 
 
 def test_after_the_ramp_failures_are_counted_again() -> None:
