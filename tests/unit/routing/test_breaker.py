@@ -65,6 +65,8 @@ class Run:
         assert (self.breaker.opened_by is None) == self.oracle.is_closed
         if self.oracle.state is State.OPEN:
             assert self.breaker.reopens_at_s == self.oracle.open_until_s
+        elif self.oracle.is_closed:
+            assert self.breaker.reopens_at_s is None
 
     def call(self) -> None:
         permit = self.breaker.permit(self.now_s, lease_s=LEASE_S)
@@ -217,6 +219,18 @@ def test_a_probe_that_outlives_its_lease_still_decides() -> None:
     assert slow is not None
     breaker.record(slow, SUCCESS, PAUSE_S + 30.0)
     assert breaker.state(PAUSE_S + 30.0) is State.CLOSED
+
+
+def test_a_late_first_probe_that_closes_leaves_nothing_of_the_second() -> None:
+    breaker = opened()
+    slow = breaker.permit(PAUSE_S, lease_s=1.0)
+    second = breaker.permit(PAUSE_S + 2.0, lease_s=60.0)
+    assert slow is not None
+    assert second is not None
+    breaker.record(slow, SUCCESS, PAUSE_S + 3.0)
+    assert breaker.reopens_at_s is None
+    breaker.record(second, FAILURE, PAUSE_S + 4.0)
+    assert breaker.state(PAUSE_S + 4.0) is State.CLOSED
 
 
 def test_a_permit_returned_twice_counts_once() -> None:
