@@ -24,6 +24,7 @@ from tests.app.chat_upstreams import (
     streams,
 )
 from tests.app.chat_world import ChatWorld
+from tests.app.test_chat_leaving import left_at
 from tests.app.test_chat_waits import CALM, TIMES, Timed, after
 from tests.app.test_front import error_of
 from tests.app.virtual import run_virtual
@@ -53,6 +54,14 @@ LASTING: dict[str, tuple[Script, str]] = {
     "401": (answers(ERROR_OBJECT, 401), "credential"),
     "404": (answers(ERROR_OBJECT, 404), "not_found"),
     "408": (answers(ERROR_OBJECT, 408), "transient"),
+    "500 that means too long": (
+        answers({"error": {"code": "context_length_exceeded"}}, 500),
+        "context_too_long",
+    ),
+    "500 that means refused": (
+        answers({"error": {"code": "content_filter"}}, 500),
+        "content_filter",
+    ),
     "an error in a 200": (answers(ERROR_OBJECT), "server_error"),
     "an error event": (streams(ROLE, ERROR), "server_error"),
     "not HTTP": (fails(Failure.MALFORMED), "malformed"),
@@ -69,6 +78,16 @@ def world_of(clock: ManualClock, *scripts: Script, **options: Any) -> ChatWorld:
 
 def virtually(clock: ManualClock, body: Awaitable[None]) -> None:
     run_virtual(clock, body)  # type: ignore[arg-type]
+
+
+async def turns(count: int = 20) -> None:
+    """Turns of the loop, and no time."""
+
+    async def nothing() -> None:
+        """One of them."""
+
+    for _ in range(count):
+        await asyncio.wait([asyncio.ensure_future(nothing())])
 
 
 @pytest.mark.parametrize("kind", ["plain", "stream"])
@@ -215,9 +234,8 @@ def test_who_ends_the_request_in_between_has_asked_nobody_again(how: str) -> Non
         async with world.exchange() as exchange:
             asked = await world.providers.until(1)
             while not asked.over:
-                await turn()
-            for _ in range(20):
-                await turn()
+                await turns(1)
+            await turns()
             if leaves:
                 await exchange.disconnect()
             else:
@@ -233,12 +251,6 @@ def test_who_ends_the_request_in_between_has_asked_nobody_again(how: str) -> Non
         assert world.charging.settled == leaves  # as a request: who always leaves is limited too
         assert world.state() is State.CLOSED
         await world.assert_clean(ends=1)
-
-    async def turn() -> None:
-        await asyncio.wait([asyncio.ensure_future(nothing())])
-
-    async def nothing() -> None:
-        """A turn of the loop, and no time."""
 
     clock = ManualClock()
     virtually(clock, body())
@@ -269,6 +281,31 @@ def test_the_probe_of_a_target_that_was_left_alone_is_one_call() -> None:
         assert exchange.header("x-tidegate-attempts") == "primary:server_error"
         assert len(world.providers.asked) == 3
         assert world.state() is State.OPEN
+
+    clock = ManualClock()
+    virtually(clock, body())
+
+
+@pytest.mark.parametrize("kind", ["plain", "stream"])
+def test_leaving_at_any_await_around_the_second_call_leaves_nothing_behind(kind: str) -> None:
+    async def body() -> None:
+        at, hit = 0, True
+        asked_counts = set()
+        while hit:
+            at += 1
+            world = world_of(clock, FAULT, GOOD if kind == "stream" else GOOD_WHOLE)
+            hit, _ = await left_at(world, {"stream": kind == "stream"}, at)
+            before = len(world.providers.asked)
+            await world.assert_clean(ends=1)
+            clock.advance(1.0)
+            await turns()
+            assert len(world.providers.asked) == before
+            asked_counts.add(before)
+            (outcome,) = world.records.outcomes
+            assert outcome in ("cancelled", "ok")
+            told = [step for step in world.records.steps if step.stage == "attempt"]
+            assert len(told) == before
+        assert asked_counts == {0, 1, 2}
 
     clock = ManualClock()
     virtually(clock, body())

@@ -248,13 +248,10 @@ class Attempts:
                     if wish != "keep" and refuses_usage(status, body):
                         raise _UsageRefused
                     wish_s = retry_after_s(headers, self._clock.now_s())
-                    return Ended(
-                        classify(status, headers, body),
-                        status,
-                        wish_s,
-                        usage=reported_usage(body),
-                        passing=status == _PASSING_STATUS,
-                    )
+                    outcome = classify(status, headers, body)
+                    passing = status == _PASSING_STATUS and outcome is Outcome.SERVER_ERROR
+                    usage = reported_usage(body)
+                    return Ended(outcome, status, wish_s, usage=usage, passing=passing)
                 if is_second:
                     self._note_refused_usage(call, step)
                 call.passed = passed_headers(headers)
