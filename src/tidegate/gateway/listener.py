@@ -16,6 +16,7 @@ from uvicorn.server import ServerState
 
 from tidegate.errors import TidegateError
 from tidegate.gateway.acceptor import Acceptor, Seats
+from tidegate.gateway.closing_time import let_no_one_begin, those_who_wait
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.server import Connection, WireCaps
 
@@ -56,6 +57,8 @@ class Listener:
         self._state = ServerState()
         self._seats = seats
         self._server: asyncio.Server | Acceptor | None = None
+        self._alone: socket.socket | None = None  # what nobody but us accepts on
+        self._late: set[asyncio.Task[object]] = set()
         self._quiet = asyncio.Event()
         self._second, self._date = -1, b""
 
@@ -67,6 +70,8 @@ class Listener:
         # which these do not: without it every small event would wait for an acknowledgment.
         sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         if self._seats is None:
+            sock.setblocking(False)
+            self._alone = sock
             self._server = await loop.create_server(self._connection, sock=sock, backlog=2048)
             return
         self._server = Acceptor(
@@ -80,6 +85,9 @@ class Listener:
     def stop(self) -> None:
         """Accept no more. Connections may finish what they ask; each answer closes its own."""
         self.draining = True
+        if self._alone is not None:
+            self._take_the_last(self._alone)
+            self._alone = None
         if self._server is not None:
             self._server.close()
 
@@ -119,9 +127,17 @@ class Listener:
                 for connection in list(self._state.connections):
                     connection.transport.abort()
 
+    def _take_the_last(self, listening: socket.socket) -> None:
+        let_no_one_begin(listening)
+        loop = asyncio.get_running_loop()
+        for accepted in those_who_wait(listening):
+            task = loop.create_task(_made(loop.connect_accepted_socket(self._connection, accepted)))
+            self._late.add(task)
+            task.add_done_callback(self._late.discard)
+
     @property
     def _coming(self) -> int:
-        return self._server.coming if isinstance(self._server, Acceptor) else 0
+        return self._server.coming if isinstance(self._server, Acceptor) else len(self._late)
 
     @property
     def running(self) -> int:
@@ -149,6 +165,11 @@ class Listener:
 
     def _connection(self, **_kwargs: object) -> "Connection":
         return Connection(self, self._config, self._state)
+
+
+async def _made(connecting: Awaitable[object]) -> None:
+    with suppress(OSError):  # it was reset between our accepting and our first look at it
+        await connecting
 
 
 __all__ = ["ASGIApp", "Listener", "Refused", "WireCaps"]

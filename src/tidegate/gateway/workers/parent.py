@@ -27,6 +27,7 @@ from tidegate.config import (
 )
 from tidegate.gateway.admin import admin_of
 from tidegate.gateway.binding import announce, bind
+from tidegate.gateway.closing_time import let_no_one_begin
 from tidegate.gateway.ending import FAILED, Ending
 from tidegate.gateway.listener import Listener
 from tidegate.gateway.logs import set_up
@@ -162,6 +163,8 @@ class Parent:
     def stop(self) -> None:
         """As SIGTERM: drain and leave; called again: leave at once."""
         self._ending.ask()
+        # Before the workers accept what waits: after the last of them nobody would.
+        let_no_one_begin(self._main)
         self._obey(self._plan.stop(self._now_s()))
 
     def reload_ended(self, *, failed: bool) -> None:
