@@ -3,6 +3,7 @@
 import json
 import re
 from itertools import product
+from pathlib import Path
 
 import click
 import msgspec
@@ -135,6 +136,29 @@ def test_workers_that_differ_show_the_worst_and_then_each() -> None:
         ("  worker 2", "open: too slow", "4s"),
         ("b", "closed", "-"),
     ]
+
+
+def test_the_page_shows_what_the_command_prints() -> None:
+    tired = row(
+        credential=Credential(0, "9f86d081"),
+        state="open",
+        reason="consecutive",
+        wait_s=4.2,
+        first_token_ms=640.2,
+        successes=118,
+        failures=5,
+        recent=("ok",) * 5 + ("timeout",) * 5,
+    )
+    well = row(
+        provider="backup",
+        credential=Credential(0, "60303ae2"),
+        first_token_ms=812.0,
+        successes=41,
+        recent=("ok",) * 10,
+    )
+    shown = written(table(TargetsReport(revision="r", targets=(tired, well))), color=False)
+    page = Path(__file__).parents[3] / "docs" / "failover.md"
+    assert "```\n" + "\n".join(shown) + "\n```\n" in page.read_text()
 
 
 def test_columns_stand_under_their_headings() -> None:
