@@ -2,7 +2,7 @@ import fnmatch
 import itertools
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tidegate.config.globs import all_covered, covers, matches
@@ -11,11 +11,13 @@ PATTERNS = st.text("ab*?", max_size=6)
 TEXTS = ["".join(letters) for n in range(5) for letters in itertools.product("ab", repeat=n)]
 
 
+@settings(deadline=None)
 @given(PATTERNS, st.text("ab", max_size=8))
 def test_matching_agrees_with_the_shell(pattern: str, text: str) -> None:
     assert matches(pattern, text) == fnmatch.fnmatchcase(text, pattern)
 
 
+@settings(deadline=None)
 @given(PATTERNS, PATTERNS)
 def test_a_covered_pattern_never_means_a_text_that_the_wider_one_does_not(
     wide: str, narrow: str
