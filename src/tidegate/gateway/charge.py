@@ -24,6 +24,9 @@ _SETTLE_WAIT_S = 0.25
 """How long the end of a request waits for its settlement, so that the same client's next
 request finds the books settled. A slow store must not hold the request any longer."""
 
+_ERROR_WAIT_S = 0.05
+"""The same for a request whose answer, an error, has yet to leave: its time may be over."""
+
 
 Tell = Callable[[Sequence[Standing], bool], None]
 """Hears where the limits stand, admitted or refused, and whether the store was left out."""
@@ -209,7 +212,8 @@ class Reserved:
     ) -> None:
         if self._end is not None:
             # Not wait_for: it would cancel the settlement along with us, or at the time-out.
-            await asyncio.wait((self._end(self._charge),), timeout=_SETTLE_WAIT_S)
+            wait_s = _SETTLE_WAIT_S if error is None else _ERROR_WAIT_S
+            await asyncio.wait((self._end(self._charge),), timeout=wait_s)
 
 
 __all__ = ["Charge", "Charging", "Reserved", "Tell", "new_owner"]
