@@ -17,7 +17,7 @@ from tidegate.demo.doors import Doors
 from tidegate.demo.leaks import LEAKS
 from tidegate.demo.listener import bind, listening
 from tidegate.demo.providers import Providers
-from tidegate.limits.estimate import estimate_request
+from tidegate.limits.estimate import TextMeter, estimate_request
 from tidegate.limits.ledger import Usage, scope_key
 from tidegate.policy import Principal
 from tidegate.routing.targets import TargetSnapshot
@@ -172,6 +172,13 @@ def asking(*, stream: bool, headers: Any = (), **fields: Any) -> bytes:
 def estimated_prompt() -> int:
     """What the gateway takes the prompt of `ask` for when nobody says what it was."""
     return estimate_request({"messages": MESSAGES, "max_tokens": 100}).input_tokens
+
+
+def counted(text: str) -> int:
+    """The tokens of an answer of which nobody says how many it has."""
+    meter = TextMeter()
+    meter.add(text)
+    return meter.tokens
 
 
 def unchunked(body: bytes) -> bytes:

@@ -14,12 +14,12 @@ from tests.wire.faults_world import (
     SHORT,
     FaultWorld,
     Got,
+    counted,
     estimated_prompt,
     fault_world,
 )
 from tidegate.demo.faults import FAULTS
 from tidegate.demo.faults_act import USAGE
-from tidegate.limits.estimate import TextMeter
 
 # The fast tier keeps one of each kind.
 FAST = {
@@ -52,12 +52,6 @@ CELLS = [
     for stream in (True, False)
     for loop in LOOPS
 ]
-
-
-def counted(text: str) -> int:
-    meter = TextMeter()
-    meter.add(text)
-    return meter.tokens
 
 
 def check_answer(got: Got, row: Row, *, stream: bool) -> None:

@@ -129,6 +129,8 @@ class Providers:
             times = 1
         if "refused" in behaviors and times is not None:
             raise Unknown("refused cannot be counted: nobody hears who is turned away")
+        if len(behaviors) > 1 and not _ENDLESS.isdisjoint(behaviors):
+            raise Unknown("flap never ends: nothing can come before or after it")
         self.switches[provider] = replace(Switch(behaviors, times), **more)  # type: ignore[arg-type]
 
     async def _set(self, exchange: Exchange) -> None:

@@ -250,7 +250,12 @@ def test_an_unknown_setting_is_refused_with_the_choices(query: str) -> None:
 
 @pytest.mark.parametrize(
     ("query", "word"),
-    [("behaviour=429-retry-after&form=x", b"rfc3339"), ("behaviour=refused&times=2", b"refused")],
+    [
+        ("behaviour=429-retry-after&form=x", b"rfc3339"),
+        ("behaviour=error-first&form=rfc3339", b"problem"),
+        ("behaviour=refused&times=2", b"refused"),
+        ("behaviour=500,flap", b"flap"),
+    ],
 )
 def test_a_setting_that_cannot_be_says_why(query: str, word: bytes) -> None:
     async def body() -> None:
