@@ -1,15 +1,20 @@
-"""How many exact decisions a second do processes on one file make, and against what?"""
+"""How many exact decisions a second do processes on one file make, and against what?
+
+As the workers of `serve --workers 4` do: the ledger is kept by the process that started them,
+here the benchmark itself. "shared file" is the same by gateways that know nothing of each other.
+"""
 
 import asyncio
 import multiprocessing
 import sqlite3
 import sys
 import tempfile
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import closing
 from dataclasses import dataclass
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
+from socket import socket
 from statistics import median
 from time import perf_counter
 
@@ -17,13 +22,19 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from bench.gateway import cores
 from tidegate.clock import SystemClock
-from tidegate.limits import Charge, Granted, Limit, Need, Refused, SQLiteLedger
+from tidegate.gateway.process import loop_factory
+from tidegate.gateway.request_ids import RequestIds
+from tidegate.limits import Charge, Granted, Ledger, Limit, Need, Refused, SQLiteLedger
+from tidegate.limits.owned import OwnedLedger
+from tidegate.limits.owner import Owner
 
 PROCESSES, CALLERS, TENANTS, ROUNDS, SECONDS = 4, 16, 10, 3, 1.5
 LIMIT = Limit("tokens", "tokens", 10**9)
 SMALL = Limit("small", "tokens", 100)
 LIVE = 100_000
 Call = Callable[[str, str], Awaitable[object]]
+RAW, OURS, THEIRS = "raw commit, one connection", "decisions", "per-call to_thread and SUM"
+WAIT_S = 30.0
 
 
 @dataclass(frozen=True)
@@ -34,23 +45,40 @@ class Rate:
     p99_ms: float
 
 
+@dataclass(frozen=True)
+class Seat:
+    """Where one process sits: the file, its number, its end of the line to the owner."""
+
+    path: Path
+    number: int
+    line: socket | None
+
+    def ledger(self) -> Ledger:
+        """As a worker has it."""
+        alone = SQLiteLedger(self.path, SystemClock(), wait_s=WAIT_S)
+        return alone if self.line is None else OwnedLedger(self.line, alone, wait_s=WAIT_S)
+
+
+Work = Callable[[Seat, Barrier, "multiprocessing.Queue[list[float]]"], None]
+
+
 def main() -> None:
     """Print the rates of one run and their ratios."""
     print(f"{PROCESSES} processes x {CALLERS} callers, {TENANTS} tenants, {cores()}")  # noqa: T201
     designs = {
-        "raw commit, one connection": raw,
-        "decisions": decide,
+        RAW: raw,
+        OURS: decide,
+        "decisions, shared file": decide_alone,
         "reserve and settle": pair,
         "refusals": refuse,
-        "per-call to_thread and SUM": summed,
+        THEIRS: summed,
     }
     rates: dict[str, list[Rate]] = {name: [] for name in designs}
     for _ in range(ROUNDS):
         for name, work in designs.items():
             with tempfile.TemporaryDirectory() as folder:
-                count = 1 if work is raw else PROCESSES
-                rates[name].append(together(work, Path(folder), count))
-    base = median(rate.per_s for rate in rates["raw commit, one connection"])
+                rates[name].append(together(work, Path(folder)))
+    base = median(rate.per_s for rate in rates[RAW])
     for name, runs in rates.items():
         rate, p99_ms = median(run.per_s for run in runs), median(run.p99_ms for run in runs)
         spread = f"{min(run.per_s for run in runs):,.0f}-{max(run.per_s for run in runs):,.0f}"
@@ -58,37 +86,41 @@ def main() -> None:
             f"{name:28} {rate:9,.0f}/s ({spread})  {rate / base:5.2f} x raw  p99 {p99_ms:6.1f} ms"
         )
         print(line)  # noqa: T201
-    ours, theirs = (median(run.per_s for run in rates[name]) for name in list(rates)[1::3])
+    ours, theirs = (median(run.per_s for run in rates[name]) for name in (OURS, THEIRS))
     print(f"decisions against per-call to_thread and SUM: {ours / theirs:.1f} x")  # noqa: T201
     print(asyncio.run(with_and_without_live()))  # noqa: T201
 
 
-def together(
-    work: Callable[[Path, int, Barrier, "multiprocessing.Queue[list[float]]"], None],
-    folder: Path,
-    count: int,
-) -> Rate:
-    """Run `work` in `count` fresh processes at the same time."""
+def together(work: Work, folder: Path) -> Rate:
+    """Run `work` in fresh processes at the same time; the ledger is kept by this one."""
+    path, count = folder / "ledger.db", 1 if work is raw else PROCESSES
     context = multiprocessing.get_context("spawn")
     barrier, results = context.Barrier(count), context.Queue()
+    owner = Owner(path, SystemClock(), WAIT_S) if work in OWNED else None
+    lines = [None if owner is None else owner.connect() for _ in range(count)]
     processes = [
-        context.Process(target=work, args=(folder / "ledger.db", number, barrier, results))
-        for number in range(count)
+        context.Process(target=work, args=(Seat(path, number, line), barrier, results))
+        for number, line in enumerate(lines)
     ]
     for process in processes:
         process.start()
+    for line in lines:
+        if line is not None:
+            line.close()
+    if owner is not None:
+        owner.start()
     times = [one for _ in processes for one in results.get(timeout=60)]
     for process in processes:
         process.join()
+    if owner is not None:
+        owner.stop()
     times.sort()
     return Rate(len(times) / SECONDS, times[len(times) * 99 // 100] * 1e3)
 
 
-def raw(
-    path: Path, number: int, barrier: Barrier, results: "multiprocessing.Queue[object]"
-) -> None:
+def raw(seat: Seat, barrier: Barrier, results: "multiprocessing.Queue[list[float]]") -> None:
     """What SQLite itself does with one row a transaction, nobody else there."""
-    with closing(sqlite3.connect(path, isolation_level=None)) as db:
+    with closing(sqlite3.connect(seat.path, isolation_level=None)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute("PRAGMA synchronous = NORMAL")
         db.execute("CREATE TABLE taken (id TEXT PRIMARY KEY, tenant TEXT, at REAL, amount INTEGER)")
@@ -97,20 +129,18 @@ def raw(
         end = perf_counter() + SECONDS
         while (began := perf_counter()) < end:
             db.execute("BEGIN IMMEDIATE")
-            row = (f"{number}-{len(times)}", f"t{len(times) % TENANTS}", clock.now_s(), 100)
+            row = (f"{seat.number}-{len(times)}", f"t{len(times) % TENANTS}", clock.now_s(), 100)
             db.execute("INSERT INTO taken VALUES (?, ?, ?, ?)", row)
             db.execute("COMMIT")
             times.append(perf_counter() - began)
     results.put(times)
 
 
-def summed(
-    path: Path, number: int, barrier: Barrier, results: "multiprocessing.Queue[object]"
-) -> None:
+def summed(seat: Seat, barrier: Barrier, results: "multiprocessing.Queue[list[float]]") -> None:
     """One row a request and a sum over the window, each call in a thread of its own."""
 
     def reserve(one_id: str, tenant: str) -> bool:
-        with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+        with closing(sqlite3.connect(seat.path, isolation_level=None, timeout=30)) as db:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("BEGIN IMMEDIATE")
             now = SystemClock().now_s()
@@ -122,7 +152,7 @@ def summed(
             db.execute("COMMIT")
             return bool(fits)
 
-    with closing(sqlite3.connect(path, isolation_level=None, timeout=30)) as db:
+    with closing(sqlite3.connect(seat.path, isolation_level=None, timeout=30)) as db:
         db.execute("PRAGMA journal_mode = WAL")
         db.execute(
             "CREATE TABLE IF NOT EXISTS taken"
@@ -131,18 +161,16 @@ def summed(
         db.execute("CREATE INDEX IF NOT EXISTS by_tenant ON taken (tenant, at)")
 
     async def run() -> list[float]:
-        return await drive(number, barrier, lambda one, who: asyncio.to_thread(reserve, one, who))
+        return await drive(barrier, lambda one, who: asyncio.to_thread(reserve, one, who))
 
-    results.put(asyncio.run(run()))
+    results.put(on_our_loop(run()))
 
 
-def decide(
-    path: Path, number: int, barrier: Barrier, results: "multiprocessing.Queue[object]"
-) -> None:
+def decide(seat: Seat, barrier: Barrier, results: "multiprocessing.Queue[list[float]]") -> None:
     """One limit, everything is granted."""
 
     async def run() -> list[float]:
-        ledger = SQLiteLedger(path, SystemClock(), wait_s=30.0)
+        ledger = seat.ledger()
         await ledger.open()
 
         async def reserve(one_id: str, tenant: str) -> None:
@@ -150,20 +178,25 @@ def decide(
             verdict = await ledger.reserve(one_id, "bench", charges, lease_s=60.0)
             assert isinstance(verdict, Granted)  # noqa: S101
 
-        times = await drive(number, barrier, reserve)
+        times = await drive(barrier, reserve)
         await ledger.close()
         return times
 
-    results.put(asyncio.run(run()))
+    results.put(on_our_loop(run()))
 
 
-def pair(
-    path: Path, number: int, barrier: Barrier, results: "multiprocessing.Queue[object]"
+def decide_alone(
+    seat: Seat, barrier: Barrier, results: "multiprocessing.Queue[list[float]]"
 ) -> None:
+    """The same, where each process has the file open."""
+    decide(seat, barrier, results)
+
+
+def pair(seat: Seat, barrier: Barrier, results: "multiprocessing.Queue[list[float]]") -> None:
     """The whole life of a reservation, counted once."""
 
     async def run() -> list[float]:
-        ledger = SQLiteLedger(path, SystemClock(), wait_s=30.0)
+        ledger = seat.ledger()
         await ledger.open()
 
         async def both(one_id: str, tenant: str) -> None:
@@ -171,48 +204,56 @@ def pair(
             await ledger.reserve(one_id, "bench", charges, lease_s=60.0)
             assert await ledger.settle(one_id, "bench", Need(10, 20))  # noqa: S101
 
-        times = await drive(number, barrier, both)
+        times = await drive(barrier, both)
         await ledger.close()
         return times
 
-    results.put(asyncio.run(run()))
+    results.put(on_our_loop(run()))
 
 
-def refuse(
-    path: Path, number: int, barrier: Barrier, results: "multiprocessing.Queue[object]"
-) -> None:
+def refuse(seat: Seat, barrier: Barrier, results: "multiprocessing.Queue[list[float]]") -> None:
     """Every limit is full."""
 
     async def run() -> list[float]:
-        ledger = SQLiteLedger(path, SystemClock(), wait_s=30.0)
+        ledger = seat.ledger()
         await ledger.open()
         for tenant in range(TENANTS):
             charges = (Charge(SMALL, f"tenant:t{tenant}", 100),)
-            await ledger.reserve(f"{number}-full-{tenant}", "bench", charges, lease_s=60.0)
+            await ledger.reserve(f"{seat.number}-full-{tenant}", "bench", charges, lease_s=60.0)
 
         async def reserve(one_id: str, tenant: str) -> None:
             charges = (Charge(SMALL, f"tenant:{tenant}", 1),)
             verdict = await ledger.reserve(one_id, "bench", charges, lease_s=60.0)
             assert isinstance(verdict, Refused)  # noqa: S101
 
-        times = await drive(number, barrier, reserve)
+        times = await drive(barrier, reserve)
         await ledger.close()
         return times
 
-    results.put(asyncio.run(run()))
+    results.put(on_our_loop(run()))
 
 
-async def drive(number: int, barrier: Barrier | None, call: Call) -> list[float]:
+OWNED = (decide, pair, refuse)
+
+
+def on_our_loop(work: Coroutine[object, object, list[float]]) -> list[float]:
+    """On the event loop that a worker has."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        return runner.run(work)
+
+
+async def drive(barrier: Barrier | None, call: Call) -> list[float]:
     """Seconds of each call, by callers that each wait for their answer."""
     if barrier is not None:
         await asyncio.to_thread(barrier.wait)
     times: list[float] = []
+    ids = RequestIds(SystemClock())
     end = perf_counter() + SECONDS
 
     async def caller(place: int) -> None:
         turn = 0
         while (began := perf_counter()) < end:
-            await call(f"{number}-{place}-{turn}", f"t{(place + turn) % TENANTS}")
+            await call(ids.mint(), f"t{(place + turn) % TENANTS}")
             times.append(perf_counter() - began)
             turn += 1
 
@@ -230,7 +271,7 @@ async def with_and_without_live() -> str:
             await ledger.open()
             for first in range(0, live, 500):
                 await asyncio.gather(*(_hold(ledger, first + place) for place in range(500)))
-        for turn in range(ROUNDS):
+        for _ in range(ROUNDS):
             for live, ledger in ledgers.items():
 
                 async def both(one_id: str, tenant: str, ledger: SQLiteLedger = ledger) -> None:
@@ -238,7 +279,7 @@ async def with_and_without_live() -> str:
                     await ledger.reserve(one_id, "bench", charges, lease_s=600.0)
                     await ledger.settle(one_id, "bench", Need(10, 20))
 
-                costs[live].append(1 / len(await drive(turn, None, both)))
+                costs[live].append(1 / len(await drive(None, both)))
         for ledger in ledgers.values():
             await ledger.close()
     ratio = median(costs[LIVE]) / median(costs[0])

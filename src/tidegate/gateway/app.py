@@ -8,6 +8,7 @@ import logging
 from contextlib import AsyncExitStack
 from random import Random
 from secrets import token_bytes
+from socket import socket
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.config import (
@@ -57,18 +58,24 @@ class Gateway:
 
     A server that runs the lifespan protocol opens and closes it; others call `open` and `close`.
     `reload` swaps the revision; a running request keeps the one it began with. `secret` is what
-    values are hashed under: gateways with the same one give equal values equal hashes.
+    values are hashed under: gateways with the same one give equal values equal hashes. `owner`
+    leads to the process that keeps the ledger on a file, if that is another one (limits.owned).
     """
 
     def __init__(
-        self, config: Config, *, clock: Clock | None = None, secret: bytes | None = None
+        self,
+        config: Config,
+        *,
+        clock: Clock | None = None,
+        secret: bytes | None = None,
+        owner: socket | None = None,
     ) -> None:
         self._clock = clock or SystemClock()
         self._secret = secret or token_bytes(_SECRET_BYTES)
         self._first = self._revision = build(config, self._secret)
         caps = values.caps(config)
         self._targets = Targets()
-        self._ledger = ledger_for(config, self._clock)
+        self._ledger = ledger_for(config, self._clock, owner)
         self._transport = AiohttpTransport()
         self._recorder = self._make_recorder()
         self._charging = Charging(self._ledger, new_owner())
@@ -94,9 +101,7 @@ class Gateway:
         self.readiness = Readiness(
             records=self._recorder,
             store_degraded=lambda: self._ledger.degraded,
-            serves_without_store=lambda: any(
-                limit.on_store_down != "closed" for limit in self._revision.chat.limits.limits
-            ),
+            serves_without_store=self._serves_without_store,
             clock_ahead_s=lambda: self._ledger.clock_ahead_s,
             resting_routes=lambda: resting_routes(
                 self._revision.chat.routes.routes, self._targets, self._clock.monotonic_s()
@@ -106,6 +111,10 @@ class Gateway:
         )
         self.admin = admin_of(config, self.readiness, self.metrics, self.targets_report)
         self._watch()
+
+    def _serves_without_store(self) -> bool:
+        limits = self._revision.chat.limits.limits
+        return any(limit.on_store_down != "closed" for limit in limits)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """ASGI: `http` and `lifespan`."""

@@ -4,9 +4,12 @@ Lives here: its construction from the configuration, for the gateway and for com
 into the same store. Does not live here: what a ledger does (limits).
 """
 
+import asyncio
+import logging
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
+from socket import socket
 from typing import Protocol
 
 from tidegate.clock import Clock, SystemClock, boot_number
@@ -14,8 +17,12 @@ from tidegate.config import Config, on_redis, store_file
 from tidegate.limits import MemoryLedger, SQLiteLedger
 from tidegate.limits.degraded import DegradingLedger
 from tidegate.limits.ledger import Ledger, Limit, Usage
+from tidegate.limits.owned import OwnedLedger
+from tidegate.limits.owner import Owner
 from tidegate.limits.redis import RedisLedger
 from tidegate.limits.sqlite_reader import SQLiteReader
+
+logger = logging.getLogger(__name__)
 
 
 class Reader(Protocol):
@@ -28,18 +35,41 @@ class Reader(Protocol):
         """See Ledger.scopes."""
 
 
-def ledger_for(config: Config, clock: Clock) -> Ledger:
-    """The ledger of a gateway, not yet open. While its store is away, `on_store_down` holds."""
+def ledger_for(config: Config, clock: Clock, owner: socket | None = None) -> Ledger:
+    """The ledger of a gateway, not yet open. While its store is away, `on_store_down` holds.
+
+    `owner` leads to the process that keeps the file, if that is another one.
+    """
     store = config.store
     if (file := store_file(store.url)) is not None:
-        # Only the system's own clock counts from the start of the machine.
-        boot = boot_number() if isinstance(clock, SystemClock) else 0
-        kept = SQLiteLedger(Path(file), clock, wait_s=store.wait_s, boot=boot)
+        kept: Ledger = SQLiteLedger(Path(file), clock, wait_s=store.wait_s, boot=_boot(clock))
+        if owner is not None:
+            kept = OwnedLedger(owner, kept, wait_s=store.wait_s)
         return DegradingLedger(kept, clock, sharers=lambda: config.server.workers)
     if on_redis(store.url):
         shared = RedisLedger(store.url, clock, deadline_s=store.deadline_s)
         return DegradingLedger(shared, clock, sharers=lambda: shared.sharers)
     return MemoryLedger(clock)
+
+
+@asynccontextmanager
+async def owner_for(config: Config, clock: Clock) -> AsyncIterator[Owner | None]:
+    """The keeper of the ledger for the workers of this process; None: they need none."""
+    if (file := store_file(config.store.url)) is None:
+        yield None
+        return
+    owner = Owner(Path(file), clock, config.store.wait_s, boot=_boot(clock))
+    owner.start()
+    try:
+        yield owner
+    finally:
+        if not await asyncio.to_thread(owner.stop):
+            logger.warning("ledger_close_late")
+
+
+def _boot(clock: Clock) -> int:
+    """Only the system's own clock counts from the start of the machine."""
+    return boot_number() if isinstance(clock, SystemClock) else 0
 
 
 @asynccontextmanager
@@ -62,4 +92,4 @@ async def reader_for(config: Config, clock: Clock) -> AsyncIterator[Reader]:
         yield MemoryLedger(clock)
 
 
-__all__ = ["Reader", "ledger_for", "reader_for"]
+__all__ = ["Reader", "ledger_for", "owner_for", "reader_for"]

@@ -13,13 +13,16 @@ import msgspec
 
 from tests.redis_server import shared_server
 from tidegate.limits import Charge, Granted, Ledger, Limit, MemoryLedger, SQLiteLedger
+from tidegate.limits.owned import OwnedLedger
+from tidegate.limits.owner import Owner
 from tidegate.limits.redis import RedisLedger
 from tidegate.testing.clock import ManualClock
 
 if TYPE_CHECKING:
     import redis
 
-KINDS = ("memory", "sqlite", "redis")
+KINDS = ("memory", "sqlite", "owned", "redis")
+ON_FILE = ("sqlite", "owned")
 SCOPE = "tenant:acme"
 LEASE_S = 30.0
 
@@ -32,6 +35,8 @@ def make(kind: str, folder: Path, clock: ManualClock) -> Ledger:
         return MemoryLedger(clock)
     if kind == "sqlite":
         return SQLiteLedger(folder / "ledger.db", clock)
+    if kind == "owned":
+        return owned(folder / "ledger.db", clock)
     # A server has a clock of its own: steps of the wall clock here do not reach it.
     began_us = _us(clock.now_s()) - _us(clock.monotonic_s())
     return RedisLedger(
@@ -41,6 +46,26 @@ def make(kind: str, folder: Path, clock: ManualClock) -> Ledger:
         prefix=prefix(folder),
         given_us=lambda: began_us + _us(clock.monotonic_s()),
     )
+
+
+class _Owned(OwnedLedger):
+    """A worker's ledger together with its owner, which a parent process would keep."""
+
+    def __init__(self, owner: Owner, alone: Ledger, wait_s: float) -> None:
+        super().__init__(owner.connect(), alone, wait_s)
+        self._owner = owner
+
+    async def open(self) -> None:
+        self._owner.start()
+        await super().open()
+
+    async def close(self) -> None:
+        await super().close()
+        await asyncio.to_thread(self._owner.stop)
+
+
+def owned(path: Path, clock: ManualClock, wait_s: float = 5.0) -> OwnedLedger:
+    return _Owned(Owner(path, clock, wait_s), SQLiteLedger(path, clock, wait_s), wait_s)
 
 
 def prefix(folder: Path) -> str:
@@ -84,7 +109,7 @@ def run(kind: str, folder: Path, body: Body) -> None:
 
 def check(kind: str, folder: Path) -> None:
     """The books are consistent."""
-    if kind == "sqlite":
+    if kind in ON_FILE:
         check_sums(folder)
     elif kind == "redis":
         check_keys(folder)
@@ -108,7 +133,7 @@ async def take(
 
 def dump(kind: str, folder: Path) -> Sequence[object]:
     """The whole content of the store, for comparison."""
-    if kind == "sqlite":
+    if kind in ON_FILE:
         with closing(sqlite3.connect(folder / "ledger.db")) as db:
             return list(db.iterdump())
     if kind == "redis":
@@ -130,7 +155,7 @@ def _content(client: "redis.Redis", key: bytes) -> object:
 
 def rows(kind: str, folder: Path) -> tuple[int, int, int]:
     """How many counters, buckets and reservations are stored."""
-    if kind == "sqlite":
+    if kind in ON_FILE:
         with closing(sqlite3.connect(folder / "ledger.db")) as db:
             counters, buckets, reservations = (
                 db.execute(f"SELECT COUNT(*) FROM limit_{table}").fetchone()[0]  # noqa: S608

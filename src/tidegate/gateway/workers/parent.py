@@ -17,6 +17,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import assert_never
 
+from tidegate.clock import SystemClock
 from tidegate.config import (
     Config,
     ConfigInvalid,
@@ -35,6 +36,7 @@ from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.process import attend, have_room, listen_to_signals, loop_factory, refusals
 from tidegate.gateway.reloads import Reloads
 from tidegate.gateway.settings import Companion, Load, OnReady, Settings, settings_of
+from tidegate.gateway.stores import owner_for
 from tidegate.gateway.workers import words
 from tidegate.gateway.workers.actions import (
     Action,
@@ -145,9 +147,10 @@ class Parent:
                 await stack.enter_async_context(companion)
             seats = make_table(self._first.server.workers)
             stack.callback(os.close, seats)
-            self._crew = Crew(
-                Inherited(self._main, seats), self._start, heard=self._heard, ended=self._ended
-            )
+            # Behind the workers: what they still settle when they leave is written.
+            owner = await stack.enter_async_context(owner_for(self._first, SystemClock()))
+            inherited = Inherited(self._main, seats, owner)
+            self._crew = Crew(inherited, self._start, heard=self._heard, ended=self._ended)
             stack.push_async_callback(self._crew.close)
             await self._open_admin(stack, admin)
             stack.callback(self._stop_timer)

@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate.gateway.workers.channel import Ends, make_ends
+from tidegate.limits.owner import Owner
 
 _MODULE = "tidegate.gateway.workers"
 SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
@@ -22,10 +23,14 @@ SIGNALS = frozenset({signal.SIGINT, signal.SIGTERM, signal.SIGHUP})
 
 @dataclass(frozen=True, slots=True)
 class Inherited:
-    """What every worker gets: the listening socket, and the table of seats."""
+    """What every worker gets: the listening socket, the table of seats, and the ledger's keeper.
+
+    `owner` is None when each worker reaches the store by itself.
+    """
 
     listening: socket.socket
     seats: int
+    owner: Owner | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +50,10 @@ def start(slot: int, inherited: Inherited, *, command: Sequence[str] | None = No
     `command` is ours, unless another program is to play the worker.
     """
     ours, theirs = make_ends()
-    fds = (theirs.read, theirs.write, inherited.listening.fileno(), inherited.seats)
+    fds = [theirs.read, theirs.write, inherited.listening.fileno(), inherited.seats]
+    line = None if inherited.owner is None else inherited.owner.connect()
+    if line is not None:
+        fds.append(line.fileno())
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)
     try:
         process = subprocess.Popen(  # noqa: S603 - ourselves
@@ -59,6 +67,8 @@ def start(slot: int, inherited: Inherited, *, command: Sequence[str] | None = No
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
         theirs.close()
+        if line is not None:
+            line.close()
     return Started(process, ours)
 
 

@@ -1,8 +1,8 @@
 """How does one of several processes serve?
 
-Started by the parent, with its place and four inherited descriptors as arguments. Lives here:
-carrying out what duty decides, with a service and one listener. Does not live here: any decision
-about the process (duty), what is served (app), how running requests end (ending).
+Started by the parent, with its place and inherited descriptors as arguments. Lives here: carrying
+out what duty decides, with a service and one listener. Does not live here: any decision about the
+process (duty), what is served (app), how running requests end (ending).
 """
 
 import asyncio
@@ -230,7 +230,8 @@ def main(arguments: Sequence[str]) -> int:
     """One worker, from the arguments that its parent gives it; returns the exit code."""
     try:
         slot, *fds = map(int, arguments)
-        read, write, listening, seats = fds
+        read, write, listening, seats, *owner = fds
+        line = socket.socket(fileno=owner[0]) if owner else None
     except ValueError:
         sys.stderr.write("A worker is started by `tidegate serve --workers`, not by hand.\n")
         return _USAGE
@@ -242,7 +243,7 @@ def main(arguments: Sequence[str]) -> int:
 
     async def serve() -> int:
         worker = Worker(
-            lambda config, secret: _gateway(slot, config, secret),
+            lambda config, secret: _gateway(slot, config, secret, line),
             ends=Ends(read, write),
             listening=socket.socket(fileno=listening),
             seat=Seat(Table(seats), slot),
@@ -253,9 +254,9 @@ def main(arguments: Sequence[str]) -> int:
         return runner.run(serve())
 
 
-def _gateway(slot: int, config: Config, secret: bytes) -> Gateway:
+def _gateway(slot: int, config: Config, secret: bytes, owner: socket.socket | None) -> Gateway:
     handler = set_up(config.telemetry.log, config.telemetry.level, worker=slot)
-    gateway = Gateway(config, secret=secret)
+    gateway = Gateway(config, secret=secret, owner=owner)
     gateway.metrics.watched = replace(
         gateway.metrics.watched, log_fields_dropped=lambda: handler.dropped_fields
     )
