@@ -1,24 +1,22 @@
-"""What does a crowd of clients need that leave at random points: plans, a world, its baseline?
+"""What does a crowd of clients need that leave at random points: a world, and its baseline?
 
-Each plan says what the upstream does, at which moment the client leaves and how; or that it stays
-and a deadline ends the request. A plan follows from its seed alone. Nothing here sleeps: a client
-leaves so many turns of the loop after an event that was seen to happen.
+Nothing here sleeps: a client leaves so many turns of the loop after an event that was seen to
+happen. Does not live here: which moments those are (cancel_plans).
 """
 
 import asyncio
-import json
 import os
-import random
 import socket
 import struct
 from collections import Counter
-from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack, asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, cast
 
-from tests.wire.crowd_upstream import FAULTS, CrowdUpstream, Deaf, Mute, turns
+from tests.wire.cancel_plans import Plan
+from tests.wire.crowd_upstream import CrowdUpstream, Deaf, Mute, turns
 from tests.wire.gateways import CHAT, JSON, KEYED, Served, config_text, serving
 from tidegate.limits.ledger import scope_key
 from tidegate.policy import Principal
@@ -26,86 +24,6 @@ from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.sockets import request_bytes
 
 _NOBODY = 1_000_000
-_LARGE = "x" * 500_000
-"""More than sockets hold between us and an upstream that does not read."""
-
-
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """One request. `leave` names the event; the client stays for ever if it is ""."""
-
-    number: int
-    place: str
-    route: str
-    scripts: tuple[str, str]
-    stream: bool
-    leave: str
-    count: int
-    turns: int
-    how: str
-    part: float
-
-    def body(self) -> bytes:
-        """The body of the request."""
-        members: dict[str, object] = {
-            "model": f"{self.route}-{self.number}",
-            "stream": self.stream,
-            "messages": [{"role": "user", "content": "hi"}],
-            "max_tokens": 20,
-        }
-        if self.route == "deaf":
-            members["user"] = _LARGE
-        return json.dumps(members).encode()
-
-
-# place: weight, route, scripts of the first target, of the second, the event to leave at,
-# how often it must have happened, at most so many turns later.
-_ANY = ("silent", "begins", "talks", "dribbles")
-PLACES: dict[str, tuple[int, str, tuple[str, ...], tuple[str, ...], str, int, int]] = {
-    "while it asks": (2, "calm", ("answers",), ("answers",), "part", 1, 3),
-    "anywhere": (6, "calm", ("answers", "cuts", *FAULTS), ("answers", *_ANY), "sent", 1, 60),
-    "connecting": (3, "dark", ("silent",), ("answers",), "sent", 1, 60),
-    "sending the body": (1, "deaf", ("silent",), ("silent",), "deaf", 1, 20),
-    "waiting for the head": (3, "calm", ("silent",), ("answers",), "asked", 1, 10),
-    "before the commit": (3, "calm", ("begins", "dribbles"), ("answers",), "asked", 1, 30),
-    "waiting for an error": (2, "calm", ("fails_slowly",), ("answers",), "asked", 1, 20),
-    "in the middle": (4, "calm", ("talks",), ("answers",), "chunks", 6, 10),
-    "between attempts": (6, "calm", FAULTS, _ANY, "asked", 1, 30),
-    "in the second attempt": (3, "calm", FAULTS, _ANY, "asked", 2, 10),
-    "before a retry": (3, "alone", ("fails", "breaks"), ("silent",), "asked", 1, 60),
-    "while it is settled": (4, "calm", ("answers",), ("answers",), "end", 1, 4),
-    "as a probe": (4, "sick", ("fails", "breaks", "silent", "begins"), _ANY, "asked", 1, 20),
-    "after a deadline": (3, "late", _ANY[:2], _ANY, "asked", 2, 10),
-    "by a deadline": (6, "late", (*_ANY, *FAULTS, "cuts"), (*_ANY, "cuts"), "", 1, 1),
-    "by a deadline while connecting": (1, "murky", ("silent",), _ANY, "", 1, 1),
-}
-
-
-def plans(seed: int, count: int) -> list[Plan]:
-    """`count` plans; the same ones for the same seed."""
-    dice = random.Random(seed)  # noqa: S311 - repeatable on purpose
-    places = list(PLACES)
-    weights = [PLACES[place][0] for place in places]
-    found = []
-    for number in range(count):
-        place = dice.choices(places, weights)[0]
-        _, route, first, second, leave, most, late = PLACES[place]
-        found.append(
-            Plan(
-                number,
-                place,
-                route,
-                (dice.choice(first), dice.choice(second)),
-                # Without events there is no middle to leave in.
-                leave == "chunks" or dice.random() < 0.6,
-                leave,
-                dice.randint(1, most) if leave == "chunks" else most,
-                dice.randint(0, late),
-                dice.choice(("reset", "close", "eof")),
-                dice.random(),
-            )
-        )
-    return found
 
 
 class Visitor(asyncio.Protocol):
@@ -192,6 +110,7 @@ class Crowd:
         reserved = await self._reserved()
         transport, idle = self.app._transport, self.app._transport.idle_connections
         states = self.app._targets._states.values()
+        listener, wanted = self.served.scene.listener, transport._connector.wanted_by
         return Baseline(
             # The listeners stay, and each idle connection has two ends in this process.
             descriptors=len(os.listdir("/proc/self/fd")) - 2 * idle,
@@ -200,10 +119,10 @@ class Crowd:
             connections=transport.open_connections - idle,
             sides=len(self.upstream.open) - idle,
             mute=len(self.mute) + len(self.deaf),
-            inboxes=len(self.app._inboxes) + len(transport._attempts),
+            inboxes=len(self.app._inboxes) + len(transport._attempts) + len(wanted),
             probes=sum(state.breaker._probe is not None for state in states),
             pending=self.app._charging.pending,
-            in_flight=self.app.in_flight + self.served.scene.listener.running,
+            in_flight=self.app.in_flight + listener.running + len(listener.connections),
             scripts=self.upstream.running,
         )
 
@@ -309,7 +228,7 @@ class Crowd:
         return f"{plan.place}: {seen}"
 
 
-def _configuration(folder: Path, upstream: CrowdUpstream, mute: int, deaf: int) -> str:
+def _configuration(folder: Path, upstream: CrowdUpstream, ports: dict[str, int]) -> str:
     def route(name: str, providers: tuple[str, ...], **more: Any) -> dict[str, Any]:
         healthy = {"consecutive": _NOBODY, "min_results": _NOBODY}
         candidates = [{"provider": provider} for provider in providers]
@@ -332,16 +251,21 @@ def _configuration(folder: Path, upstream: CrowdUpstream, mute: int, deaf: int) 
         ],
         providers={
             **{name: {"base_url": f"{url}/{name}/v1"} for name in ("first", "second", "third")},
-            "mute": {"base_url": f"https://127.0.0.1:{mute}/v1"},
-            "deaf": {"base_url": f"http://127.0.0.1:{deaf}/v1"},
+            "mute": {"base_url": f"https://127.0.0.1:{ports['mute']}/v1"},
+            **{
+                name: {"base_url": f"http://127.0.0.1:{ports[name]}/v1"}
+                for name in ("deaf", "full")
+            },
         },
         routes=[
             route("calm", ("first", "second")),
             route("alone", ("first",)),
             route("dark", ("mute", "second")),
+            route("dial", ("full", "second")),
             route("deaf", ("deaf", "second")),
             route("late", ("first", "second"), deadlines=soon),
             route("murky", ("mute", "second"), deadlines={**soon, "connect_s": 0.05}),
+            route("ring", ("full", "second"), deadlines={**soon, "connect_s": 0.05}),
             route(
                 "sick",
                 ("third", "second"),
@@ -371,12 +295,29 @@ async def crowding(folder: Path) -> AsyncIterator[Crowd]:
     closed = socket.create_server(("127.0.0.1", 0))
     closed.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
     unwilling = await loop.create_server(lambda: Deaf(deaf, tell), sock=closed)
-    ports = [server.sockets[0].getsockname()[1] for server in (silent, unwilling)]
     try:
-        async with CrowdUpstream(script, tell) as upstream:
-            text = _configuration(folder, upstream, *ports)
-            async with serving(text) as served:
-                yield Crowd(served, upstream, mute, deaf, wanted, moved)
+        with full_house() as full:
+            async with CrowdUpstream(script, tell) as upstream:
+                ports = {
+                    "mute": silent.sockets[0].getsockname()[1],
+                    "deaf": unwilling.sockets[0].getsockname()[1],
+                    "full": full,
+                }
+                async with serving(_configuration(folder, upstream, ports)) as served:
+                    yield Crowd(served, upstream, mute, deaf, wanted, moved)
     finally:
         silent.close()
         unwilling.close()
+
+
+@contextmanager
+def full_house() -> Iterator[int]:
+    """A port on which nobody is accepted any more: who dials it waits."""
+    with socket.socket() as listening, ExitStack() as waiting:
+        listening.bind(("127.0.0.1", 0))
+        listening.listen(0)
+        for _ in range(4):
+            caller = waiting.enter_context(socket.socket())
+            caller.setblocking(False)
+            caller.connect_ex(listening.getsockname())
+        yield listening.getsockname()[1]

@@ -15,7 +15,8 @@ from typing import Any
 import pytest
 import uvloop
 
-from tests.wire.cancels import PLACES, Crowd, crowding, plans
+from tests.wire.cancel_plans import PLACES, plans
+from tests.wire.cancels import Crowd, crowding
 
 AT_ONCE = 32
 A_ROUND = 500

@@ -158,7 +158,7 @@ def test_a_deadline_in_any_turn_of_an_attempt_is_a_timeout_and_closes_its_socket
     run: Run, *, stream: bool
 ) -> None:
     """Nothing on the way takes it for an error of its own, as a broad `except` would."""
-    most = 40
+    early = 20
 
     async def slow(exchange: UpstreamExchange) -> None:
         with suppress(ConnectionError):
@@ -169,17 +169,20 @@ def test_a_deadline_in_any_turn_of_an_attempt_is_a_timeout_and_closes_its_socket
     async def body() -> None:
         async with world(slow) as (transport, upstream):
             clock = SystemClock()
-            for count in range(most):
+            for count in range(2 * early):
                 with Inbox(clock) as inbox:
                     inbox.start(transport, post(upstream), connect_s=WAIT_S)
                     reader = asyncio.ensure_future(read_all(inbox))
-                    await turns(count)
+                    if count >= early:
+                        asked = len(upstream.requests)
+                        await upstream.until(lambda n=asked: len(upstream.requests) > n)  # type: ignore[misc]
+                    await turns(count % early)
                     inbox.arm(clock.monotonic_s())
                     async with asyncio.timeout(WAIT_S):
                         assert await reader is Failure.TIMEOUT
                 await upstream.until(lambda: upstream.open_connections == 0)
                 assert transport.open_connections == 0
-            assert 0 < len(upstream.requests) < most
+            assert early <= len(upstream.requests) < 2 * early
 
     run(body())
 

@@ -38,6 +38,8 @@ def test_giving_up_at_any_moment_of_a_connection_closes_nobody_elses(run: Run) -
         async with world(steps(asyncio.Event())) as (transport, upstream):
             for count in range(MOST_TURNS):
                 attempt = transport.start(post(upstream), Log(), connect_s=WAIT_S)
+                if count == MOST_TURNS - 1:
+                    await upstream.until(lambda: len(upstream.requests) > 0)
                 await turns(count)
                 attempt.abort()
                 await turns(MOST_TURNS)
