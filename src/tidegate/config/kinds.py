@@ -15,6 +15,7 @@ from pydantic.fields import FieldInfo
 
 from tidegate.config.models import Config
 from tidegate.config.places import Path
+from tidegate.config.shapes import MILLIONTHS
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,6 +56,11 @@ class Kind:
         return self.key.endswith("_s") and not self.key.endswith("_per_s")
 
     @property
+    def millionths(self) -> bool:
+        """Whether the number is money, in whole millionths of it."""
+        return MILLIONTHS in self._metadata()
+
+    @property
     def example(self) -> str | None:
         """A text that would fit, where the model gives one."""
         if self.field is None:
@@ -80,7 +86,7 @@ class Kind:
             yield from self.field.metadata
         for part in (self.annotation, *typing.get_args(self.annotation)):
             for extra in getattr(part, "__metadata__", ()):
-                yield from extra.metadata if isinstance(extra, FieldInfo) else ()
+                yield from extra.metadata if isinstance(extra, FieldInfo) else (extra,)
 
     def at(self, step: str | int) -> "Kind | None":
         """What the place one step further takes; None where the model knows no such place."""

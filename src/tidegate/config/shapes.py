@@ -313,4 +313,8 @@ SecondsOrZero = Annotated[float, Field(ge=0, le=86_400)]
 Count = Annotated[int, Field(ge=1, le=1_000_000)]
 Bytes = Annotated[int, Field(ge=1024, le=17_179_869_184)]
 Cap = Annotated[int, Field(ge=1, le=1_000_000_000_000)]
-Amount = Annotated[int, Field(ge=0, le=1_000_000_000_000)]
+MILLIONTHS = "millionths"
+"""Marks a number that people write in whole units of a currency, 0.5 for 500000."""
+
+Amount = Annotated[int, Field(ge=0, le=1_000_000_000_000), MILLIONTHS]
+MoneyCap = Annotated[int, Field(ge=1, le=1_000_000_000_000), MILLIONTHS]

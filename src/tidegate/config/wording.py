@@ -55,7 +55,19 @@ def words_for(
         return "a reference can only give text", wanted(kind)
     if isinstance(value, bool | int | float) and kind is not None and kind.text:
         return found(value, kind), f"put it in quotes{_as_text(value, kind)}"
-    return found(value, kind), wanted(kind, _unquoted(value), value)
+    amount = _in_millionths(value) if kind is not None and kind.millionths else ""
+    return found(value, kind), amount or wanted(kind, _unquoted(value), value)
+
+
+def _in_millionths(value: object) -> str:
+    """What to write for an amount of money that is given in whole units; "" if it is none."""
+    plain = resolve(value)[0] if isinstance(value, str) else value
+    if isinstance(plain, bool) or not isinstance(plain, int | float) or not math.isfinite(plain):
+        return ""
+    micros = round(plain * 1_000_000)
+    if micros < 1 or not math.isclose(micros, plain * 1_000_000, rel_tol=1e-9):
+        return "write whole millionths of the currency"
+    return f"write whole millionths of the currency; {_plain(plain)} is {micros}"
 
 
 def _as_text(value: object, kind: Kind) -> str:

@@ -15,6 +15,7 @@ from tidegate.config.shapes import (
     Glob,
     HttpUrl,
     JwksUrl,
+    MoneyCap,
     Name,
     Section,
     Sha256,
@@ -134,7 +135,7 @@ class Limit(Section):
     output_tokens: Cap | None = Field(default=None, description="Cap on output tokens.")
     requests: Cap | None = Field(default=None, description="Cap on requests.")
     concurrent: Cap | None = Field(default=None, description="Cap on requests at a time.")
-    money_micros: Cap | None = Field(default=None, description="Cap on cost in millionths.")
+    money_micros: MoneyCap | None = Field(default=None, description="Cap on cost in millionths.")
     window_s: Annotated[float, Field(ge=0.1, le=31_622_400)] = Field(
         default=60.0, description="Length of the window."
     )
