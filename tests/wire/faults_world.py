@@ -25,9 +25,9 @@ from tidegate.sse import Decoder
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.sockets import request_bytes
 
-DEADLINE_S = 0.4
+DEADLINE_S = 0.7
 PATIENT = {"first_token_s": 10.0, "idle_s": 10.0, "total_s": 30.0, "stream_total_s": 30.0}
-SHORT = {"first_token_s": DEADLINE_S, "idle_s": DEADLINE_S, "total_s": 3.0, "stream_total_s": 3.0}
+SHORT = {"first_token_s": DEADLINE_S, "idle_s": DEADLINE_S, "total_s": 5.0, "stream_total_s": 5.0}
 TENANT = Principal("acme", "acme", ("tenant",), "")
 MESSAGES = [{"role": "user", "content": "hi"}]
 # What an upstream may say of itself, and where it is: none of it is a client's business.
