@@ -26,6 +26,7 @@ from tidegate.limits.books import Rows
 from tidegate.limits.books_file import BooksFile, FileReplaced
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.limits.storetime import StoreTime
+from tidegate.sqlite_words import meaning_of
 
 logger = logging.getLogger(__name__)
 
@@ -36,6 +37,8 @@ MAX_BATCH = 512
 _BUSY_MS = 100
 _RETRY_S = 0.5
 _CHECKPOINT_PAGES = 4000  # of 4 kB
+_LOCKED = "locked by another process"
+_TAKEN_AWAY = "the file of the ledger was removed or replaced"
 
 
 class Work(Protocol):
@@ -130,7 +133,7 @@ class GroupCommit(Generic[W]):
 
     def note_late(self) -> None:
         """A caller waited in vain."""
-        self._note_trouble("TimeoutError")
+        self._note_trouble("TimeoutError", "it does not answer in time")
 
     def give_up(self) -> None:
         """Stop waiting for a file that is locked by others."""
@@ -169,25 +172,25 @@ class GroupCommit(Generic[W]):
             with self._turn():
                 results = self._transaction(batch)
         except _GaveUp:
-            self._note_trouble("SQLITE_BUSY")
-            self._keep_owed(batch, "locked by another process")
+            self._note_trouble("SQLITE_BUSY", _LOCKED)
+            self._keep_owed(batch, _LOCKED)
         except FileReplaced as error:
             # The connection stays: if the file comes back, it is still the one we know.
-            self._note_trouble(type(error).__name__)
-            self._keep_owed(batch, "the file of the ledger was removed or replaced")
+            self._note_trouble(type(error).__name__, _TAKEN_AWAY)
+            self._keep_owed(batch, _TAKEN_AWAY)
         except (sqlite3.Error, OSError) as error:
-            # The text of the error may hold the path: its kind is enough.
-            self._note_trouble(type(error).__name__)
+            why = meaning_of(error)
+            self._note_trouble(type(error).__name__, why)
             self._disconnect()
-            self._keep_owed(batch, type(error).__name__)
+            self._keep_owed(batch, why)
         else:
             self._note_service()
             self._inbox.answer(results)
 
-    def _note_trouble(self, error: str) -> None:
+    def _note_trouble(self, error: str, problem: str) -> None:
         if not self._degraded:
             self._degraded = True
-            logger.warning("ledger_store_failed", extra={"error": error})
+            logger.warning("ledger_store_failed", extra={"error": error, "problem": problem})
 
     def _note_service(self) -> None:
         if self._degraded:

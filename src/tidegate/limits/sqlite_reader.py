@@ -17,6 +17,7 @@ from tidegate.limits import books
 from tidegate.limits.ledger import Limit, Usage
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.limits.storetime import StoreTime
+from tidegate.sqlite_words import meaning_of
 
 T = TypeVar("T")
 
@@ -66,8 +67,7 @@ class SQLiteReader:
                 time = StoreTime(self._clock.now_s(), monotonic_s := self._clock.monotonic_s())
                 return run(rows, time.now_us(monotonic_s, last_seen_us=last_seen_us))
         except sqlite3.Error as error:
-            # The text of the error may hold the path: its kind is enough.
-            raise StoreUnavailable(type(error).__name__) from error
+            raise StoreUnavailable(meaning_of(error)) from error
 
 
 __all__ = ["SQLiteReader"]

@@ -42,6 +42,8 @@ CREATE INDEX IF NOT EXISTS limit_reservations_due ON limit_reservations (due_us)
 class UnknownSchema(sqlite3.DatabaseError):
     """The file was written by a release whose tables this one does not know."""
 
+    meaning = "it was written by another release"
+
 
 class SQLiteRows:
     """books.Rows over one connection, between `begin` and `finish` of one transaction."""

@@ -15,6 +15,7 @@ from typing import Literal
 from tidegate.records.chain import Entry, Head, first_break
 from tidegate.records.database import UnknownSchema, require_our_schema
 from tidegate.records.liveness import is_running
+from tidegate.sqlite_words import meaning_of
 
 _COLUMNS = "node, boot, seq, kind, request_id, at_ms, body, prev_hash, hash"
 
@@ -119,7 +120,7 @@ def _reading(path: Path) -> Iterator[sqlite3.Connection]:
     except UnknownSchema as error:
         raise RecordsUnreadable(f"this release cannot read it ({error})") from None
     except sqlite3.Error as error:
-        raise RecordsUnreadable(f"it cannot be read ({type(error).__name__})") from None
+        raise RecordsUnreadable(f"it cannot be read ({meaning_of(error)})") from None
 
 
 def _found_entry(connection: sqlite3.Connection, entry: Entry, stored: str) -> FoundEntry:

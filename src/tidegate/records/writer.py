@@ -19,6 +19,7 @@ from tidegate.clock import Clock
 from tidegate.records.database import Database, Draft, OpenRequest, UnknownSchema
 from tidegate.records.entries import Snapshot, canonical
 from tidegate.records.liveness import LifeLock, forget, is_running
+from tidegate.sqlite_words import meaning_of
 
 _FAILURES = (sqlite3.Error, OSError, UnknownSchema)
 _BATCH = 512
@@ -29,7 +30,7 @@ _PRUNE_EVERY_S = 60.0
 _RETRY_S = 0.5
 
 Answer = Callable[[str], None]
-"""Called from the writer's thread: "" when it is on disk, else the kind of failure. The first
+"""Called from the writer's thread: "" when it is on disk, else what is wrong. The first
 call counts."""
 
 
@@ -255,10 +256,9 @@ def _taken(queue: deque[Waiting], limit: int) -> list[Waiting]:
 
 
 def _kind(error: Exception) -> str:
-    # Type names only: messages of the operating system name paths.
     if isinstance(error, UnknownSchema):
         return f"UnknownSchema ({error})"
-    return type(error).__name__
+    return meaning_of(error)
 
 
 def answer_in(loop: asyncio.AbstractEventLoop, future: "asyncio.Future[str]") -> Answer:
