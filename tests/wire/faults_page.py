@@ -68,10 +68,8 @@ def part() -> str:
         ' is well. "The backup\'s answer" comes with\n`x-tidegate-attempts: primary:OUTCOME,'
         "backup:ok`. Every row is run over real sockets, for a stream and for a plain answer, in\n"
         "`tests/wire/test_faults_matrix.py`, and every byte is searched for what upstreams said.\n"
-        "\n"
-        + "\n".join(rows)
-        + "\n\nThe sixteen faults of the public benchmark failoverbench. `tests/wire/test_faults_public.py`"
-        " plays each of them; the benchmark\nitself has not scored this release. It counts a clean"
+        "\n" + "\n".join(rows) + "\n\nThe sixteen faults of the public benchmark failoverbench."
+        " `tests/wire/test_faults_public.py` plays each of them; the benchmark\nitself has not scored this release. It counts a clean"
         " error after half a stream as safe, not as rescued.\n\n" + "\n".join(public) + "\n"
     )
 
