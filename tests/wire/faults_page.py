@@ -41,6 +41,21 @@ PUBLIC = (
     ("S16", "accounting", "the backup's answer under its own name; only its usage is charged"),
 )  # fmt: skip
 
+_ABOVE = """\
+Two targets with the same credential, of which the first fails in one way, as the names of
+`tidegate demo providers` ([all of them](reference/faults.md)) have it, and the second is well. "The
+backup's answer" comes with `x-tidegate-attempts: primary:OUTCOME,backup:ok`. Every row is run over
+real sockets, for a stream and for a plain answer, in `tests/wire/test_faults_matrix.py`, and every
+byte is searched for what upstreams said.
+
+"""
+_BETWEEN = """
+
+The sixteen faults of the public benchmark failoverbench. `tests/wire/test_faults_public.py` plays
+each of them; the benchmark itself has not scored this release. It counts a clean error after half a
+stream as safe, not as rescued.
+
+"""
 _CHARGED = {
     "": "nothing",
     "usage": "what the answer used",
@@ -62,16 +77,7 @@ def part() -> str:
     rows += [f"| {' | '.join(row)} |" for row in _rows()]
     public = ["| public fault | the client gets |", "|---|---|"]
     public += [f"| {number} {fault} | {ends} |" for number, fault, ends in PUBLIC]
-    return (
-        "Two targets with the same credential, of which the first fails in one way, as the names of"
-        " `tidegate demo providers`\n([all of them](reference/faults.md)) have it, and the second"
-        ' is well. "The backup\'s answer" comes with\n`x-tidegate-attempts: primary:OUTCOME,'
-        "backup:ok`. Every row is run over real sockets, for a stream and for a plain answer, in\n"
-        "`tests/wire/test_faults_matrix.py`, and every byte is searched for what upstreams said.\n"
-        "\n" + "\n".join(rows) + "\n\nThe sixteen faults of the public benchmark failoverbench."
-        " `tests/wire/test_faults_public.py` plays each of them; the benchmark\nitself has not scored this release. It counts a clean"
-        " error after half a stream as safe, not as rescued.\n\n" + "\n".join(public) + "\n"
-    )
+    return "".join((_ABOVE, "\n".join(rows), _BETWEEN, "\n".join(public), "\n"))
 
 
 def _rows() -> Iterator[tuple[str, str, str, str, str]]:
