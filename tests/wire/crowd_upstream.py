@@ -270,10 +270,13 @@ class Deaf(Mute):
         self.number = -1
 
     def data_received(self, data: bytes) -> None:
-        self.transport.pause_reading()
-        if self.number < 0 and (model := _MODEL.search(data)) is not None:
+        if self.number < 0:
+            model = _MODEL.search(data)
+            if model is None:
+                return
             self.number = int(model[2])
             self._moved(self.number)
+        self.transport.pause_reading()
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)

@@ -17,6 +17,8 @@ import uvloop
 
 from tests.wire.cancel_plans import PLACES, plans
 from tests.wire.cancels import Crowd, crowding
+from tests.wire.crowd_upstream import turns
+from tidegate.testing.asgi import WAIT_S
 
 AT_ONCE = 32
 A_ROUND = 500
@@ -91,4 +93,31 @@ def test_ten_thousand_random_cancels_leave_everything_as_it_was(
         ends = runner.run(rounds(tmp_path, seeds, pool))
     assert sum(ends.values()) == len(seeds) * A_ROUND + 16
     assert places(ends) == set(PLACES)
+    assert [record.msg for record in caplog.records if record.name.startswith("tidegate")] == []
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("seed", [22, 23, 24])
+def test_nor_does_a_drain_that_cuts_answers_among_them(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, seed: int
+) -> None:
+    """After the cut new requests are refused, and what runs ends; some clients leave even so."""
+    caplog.set_level(logging.ERROR, "tidegate")
+
+    async def body() -> None:
+        async with crowding(tmp_path) as crowd:
+            await visited(crowd, 0, 16)
+            before = await crowd.at_rest()
+            visits = asyncio.ensure_future(visited(crowd, seed, A_ROUND))
+            async with asyncio.timeout(WAIT_S):
+                while len(crowd.ends) < len(PLACES):
+                    await turns(20)
+            crowd.app.cut()
+            await visits
+            assert await crowd.at_rest(before) == before
+            assert (crowd.upstream.faults, crowd.trouble) == ([], [])
+            assert crowd.ends["waiting for the head: 503"] > 0
+
+    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+        runner.run(body())
     assert [record.msg for record in caplog.records if record.name.startswith("tidegate")] == []
