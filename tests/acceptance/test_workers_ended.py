@@ -199,7 +199,7 @@ def test_a_crash_loop_does_not_spin_is_seen_and_heals(tmp_path: Path) -> None:
                 assert (await chat(gateway)).status == 200
                 failure = await gateway.event("worker_cannot_start")
                 assert failure["problem"].endswith("the directory does not exist")
-                waits = [line["seconds"] for line in gateway.events("worker_ended")]
+                waits = [line["pause_s"] for line in gateway.events("worker_ended")]
                 assert waits == sorted(waits)
                 assert waits[-1] >= 0.5
                 (tmp_path / "elsewhere").rename(tmp_path / "place")

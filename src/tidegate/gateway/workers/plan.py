@@ -96,10 +96,10 @@ class Plan:
         if self._phase is Phase.SERVING:
             self._replace(member, code, now_s)
         elif self._phase is Phase.STARTING:
-            self._note_end(member, code)
+            self._note_end(member, code, now_s)
             self._fail(now_s)
         elif not expected and code not in (0, INTERRUPTED) and not self._code:
-            self._note_end(member, code)
+            self._note_end(member, code, now_s)
             self._code = FAILED
         return self._done()
 
@@ -292,11 +292,11 @@ class Plan:
     def _replace(self, member: Member, code: int, now_s: float) -> None:
         if member.leaving:
             if code != 0:
-                self._note_end(member, code)
+                self._note_end(member, code, now_s)
             return
         lived_s = now_s - member.began_s
         delay_s = self._restarts.ended(member.slot, lived_s=lived_s, now_s=now_s)
-        self._note_end(member, code, seconds=delay_s)
+        self._note_end(member, code, now_s, pause_s=delay_s)
         self._spawn_due(now_s)
 
     def _beat(self, now_s: float) -> None:
@@ -383,9 +383,10 @@ class Plan:
     ) -> None:
         self._out.append(Note(event, level, {"worker": member.slot, **fields}))
 
-    def _note_end(self, member: Member, code: int, **fields: Field) -> None:
-        reason = f"signal:{-code}" if code < 0 else f"exit:{code}"
-        self._note("worker_ended", member, level="error", reason=reason, **fields)
+    def _note_end(self, member: Member, code: int, now_s: float, **fields: Field) -> None:
+        fields["reason"] = f"signal:{-code}" if code < 0 else f"exit:{code}"
+        fields["seconds"] = round(now_s - member.began_s, 1)  # that it had lived
+        self._note("worker_ended", member, level="error", **fields)
 
     def _done(self) -> list[Action]:
         self._weigh()

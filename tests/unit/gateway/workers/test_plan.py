@@ -52,9 +52,10 @@ def test_a_worker_that_cannot_start_ends_all_with_1_and_its_reason_once() -> Non
 def test_one_that_ends_without_a_word_at_the_start_does_so_too(code: int, reason: str) -> None:
     plan = Plan(2, TIMES)
     plan.begin(0.0)
-    (note, *_) = plan.ended(1, code, 1.0)
+    (note, *_) = plan.ended(1, code, 1.04)
     assert isinstance(note, Note)
-    assert (note.event, note.fields) == ("worker_ended", {"worker": 1, "reason": reason})
+    fields = {"worker": 1, "reason": reason, "seconds": 1.0}
+    assert (note.event, note.fields) == ("worker_ended", fields)
     assert plan.ended(2, 130, 1.0) == [Over(1)]
 
 
@@ -74,7 +75,7 @@ def test_a_worker_that_dies_is_replaced_at_once_and_the_new_one_accepts_alone() 
     done = plan.ended(1, -9, 100.0)
     assert without_notes(done) == [Spawn(1, 3, 1)]
     (note,) = [action for action in done if isinstance(action, Note)]
-    assert note.fields == {"worker": 1, "reason": "signal:9", "seconds": 0.0}
+    assert note.fields == {"worker": 1, "reason": "signal:9", "seconds": 100.0, "pause_s": 0.0}
     assert plan.standing == Standing(2, 1, 1, (), (), draining=False)
     assert plan.heard(3, words.Opened(1), 101.0) == [Tell(3, words.Accept())]
     assert notes(plan.heard(3, words.Accepting(), 101.0)) == ["worker_started"]
