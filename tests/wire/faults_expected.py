@@ -146,6 +146,8 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "too-long": both(over("malformed")),
         "error-later": Row(_BROKEN, over("server_error")),
         "slow": _LATE,
+        # Connecting has a clock of its own.
+        "no-accept": both(over("unreachable", calls=0), waits=True),
         "hang": _LATE,
         "head-only": _LATE,
         "slow-first-token": _LATE,

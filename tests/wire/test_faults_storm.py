@@ -21,7 +21,7 @@ NAMES = sorted(
     for name, row in ROWS.items()
     if row.stream.verdict not in ("rests", "open")
     and row.plain.verdict not in ("rests", "open")
-    and name not in ("refused", "flap", "bomb", "too-long")
+    and name not in ("refused", "no-accept", "flap", "bomb", "too-long")
 )
 NEVER_OPEN = {"consecutive": 1_000_000, "ratio": 1.0, "min_results": 1_000_000}
 ERRORS = {

@@ -115,6 +115,8 @@ GROUPS: Mapping[str, tuple[Behavior, ...]] = MappingProxyType(
         ),
         "Late and unfinished answers": (
             Behavior("slow", "nothing for `wait` (10 s), then good", streams.slow, 10.0),
+            Behavior("no-accept", "its own port leaves callers waiting; elsewhere as `hang`",
+                     streams.hang),
             Behavior("hang", "takes the request and never says a word", streams.hang),
             Behavior("head-only", "status and headers, then never a byte", streams.head_only),
             Behavior("slow-first-token", "the head at once, the first word after `wait` (10 s)",

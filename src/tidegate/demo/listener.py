@@ -59,10 +59,11 @@ class _Quiet(HttpToolsProtocol):
         self.scope["extensions"] = {WIRE: _Wire(self.transport)}  # type: ignore[dict-item]
 
 
-def bind(port: int, *, fall_back: bool = False) -> socket.socket:
+def bind(port: int, *, fall_back: bool = False, backlog: int = 256) -> socket.socket:
     """A listening socket on loopback; a free port if `port` is 0, or taken and `fall_back`.
 
-    Raises OSError when the port is taken and there is nothing to fall back to.
+    `backlog` connections may wait to be accepted. Raises OSError when the port is taken and there
+    is nothing to fall back to.
     """
     # With the protocol spelled out asyncio turns Nagle's algorithm off on what is accepted; with
     # the default 0 it does not, and every small write waits 40 ms for an acknowledgement.
@@ -75,7 +76,7 @@ def bind(port: int, *, fall_back: bool = False) -> socket.socket:
             sock.close()
             raise
         sock.bind((HOST, 0))
-    sock.listen(256)
+    sock.listen(backlog)
     sock.setblocking(False)
     return sock
 

@@ -24,6 +24,8 @@ NAMES = ("primary", "backup")
 _MAX_TIMES, _MAX_WAIT_S = 1_000_000, 3_600.0
 # Its `times` is the length of a phase, not an end.
 _ENDLESS = frozenset({"flap"})
+# Whom its own port turns away, the provider does not hear of.
+_UNHEARD = frozenset({"refused", "no-accept"})
 
 
 @dataclass(slots=True)
@@ -127,8 +129,8 @@ class Providers:
             raise Unknown(_usage())
         if len(behaviors) > 1 and times is None:
             times = 1
-        if "refused" in behaviors and times is not None:
-            raise Unknown("refused cannot be counted: nobody hears who is turned away")
+        if times is not None and not _UNHEARD.isdisjoint(behaviors):
+            raise Unknown(f"{' and '.join(sorted(_UNHEARD))} cannot be counted: nobody hears them")
         if len(behaviors) > 1 and not _ENDLESS.isdisjoint(behaviors):
             raise Unknown("flap never ends: nothing can come before or after it")
         self.switches[provider] = replace(Switch(behaviors, times), **more)  # type: ignore[arg-type]

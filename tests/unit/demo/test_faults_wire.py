@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import select
 import socket
 from collections.abc import Awaitable, Callable
 
@@ -98,6 +99,24 @@ def test_a_refused_port_refuses_and_opens_again_on_the_same_number() -> None:
             assert await ask(own, "/_state") == 404
         with pytest.raises(ConnectionRefusedError):
             await ask(own, "/v1/chat/completions")
+
+    with_providers(body)
+
+
+def test_a_full_port_takes_no_connection_and_refuses_none() -> None:
+    async def body(providers: Providers, port: int) -> None:
+        async with Doors(providers) as doors:
+            providers.set("primary", "no-accept")
+            await doors.follow("primary")
+            with socket.socket() as caller:
+                caller.setblocking(False)
+                caller.connect_ex((LOOPBACK, doors.ports["primary"]))
+                # Not there yet, and no error either: a connection is writable, a refused one too.
+                assert select.select([], [caller], [], 0.0) == ([], [], [])
+            providers.set("primary", "ok")
+            await doors.follow("primary")
+            async with await RawClient.connect(LOOPBACK, doors.ports["primary"]) as client:
+                assert (await client.ask("POST", "/v1/chat/completions", body=b"{}")).status == 200
 
     with_providers(body)
 

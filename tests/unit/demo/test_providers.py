@@ -17,7 +17,7 @@ HELP = "How may I help you today?"
 CHAT = {name: f"/{name}/v1/chat/completions" for name in NAMES}
 ERRORS = [one.name for one in GROUPS["Errors"] if one.name not in ("flap", "slow-error")]
 SOCKETS = frozenset(one.name for one in GROUPS["Connections"])
-ENDLESS = ("hang", "head-only", "role-only", "stall", "dribble", "slow-error")
+ENDLESS = ("hang", "no-accept", "head-only", "role-only", "stall", "dribble", "slow-error")
 
 
 def asked(setting: str, **fields: Any) -> Any:
@@ -68,7 +68,7 @@ def test_every_answer_names_hosts_and_a_key_in_its_head(name: str) -> None:
         client = ASGIClient(Providers())
         await client.request("POST", f"/_set?provider=backup&behaviour={name}&wait=0.001")
         async with client.exchange("POST", CHAT["backup"], body=b'{"stream":true}') as exchange:
-            if name == "hang":
+            if name in ("hang", "no-accept"):
                 await until(lambda: exchange._task is not None)
                 return
             await exchange.head()
@@ -110,7 +110,7 @@ def test_who_leaves_before_the_end_is_counted(name: str, *, stream: bool) -> Non
             await until(lambda: providers.calls["primary"] == 1)
             exchange._incoming.put_nowait({"type": "http.disconnect"})
             await until(lambda: providers.gone["primary"] == 1)
-            if name in ("hang", "slow"):
+            if name in ("hang", "no-accept", "slow"):
                 assert exchange.status == 0
 
     asyncio.run(body())
