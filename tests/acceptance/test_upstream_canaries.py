@@ -117,6 +117,7 @@ def requests(*, everything: bool) -> Iterator[tuple[str, bool]]:
             yield f"status/{few[n % len(few)]}/{body}", n % 2 == 1
         for n, name in enumerate(EVENTS):
             yield f"stream/{PLACES[n % 2]}/{name}", True
+        yield from ((f"stream/end/{name}", True) for name in ("text", "error"))
         yield from ((f"plain/{name}", False) for name in ("choice stop", "beside", "fault"))
     yield from (("good", stream) for stream in (False, True))
 
