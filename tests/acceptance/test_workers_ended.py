@@ -184,6 +184,40 @@ def test_one_that_is_told_to_end_alone_drains_and_is_replaced_before_that(tmp_pa
 
 
 @pytest.mark.full
+def test_one_that_is_started_while_the_books_are_away_begins_no_new_ones(tmp_path: Path) -> None:
+    """Whoever takes the file away from a running gateway hands out no second quota."""
+
+    async def body() -> None:
+        upstream = Upstream()
+        limits = [{"name": "requests", "requests": 2, "window_s": 3_600.0}]
+        async with scripted(upstream) as server:
+            write(tmp_path, file(server, limits=limits))
+            async with serving(tmp_path) as gateway:
+                assert (await chat(gateway)).status == 200
+                taken = [tmp_path / f"ledger.db{suffix}" for suffix in ("", "-wal", "-shm")]
+                for part in taken:
+                    part.rename(part.with_name(f"{part.name}.away"))
+                kill(gateway, 1)
+                failure = await gateway.event("worker_cannot_start")
+                assert "ledger" in failure["problem"]
+                for _ in range(6):
+                    answer = await chat(gateway)
+                    assert (answer.status, code(answer)) == (503, "gateway.store_unavailable")
+                assert [part.exists() for part in taken] == [False] * 3
+                for part in taken:
+                    part.with_name(f"{part.name}.away").rename(part)
+                await until_ready(gateway, lambda r: r["workers"]["accepting"] == 2)
+                async with asyncio.timeout(START_S):
+                    while (answer := await chat(gateway)).status == 503:
+                        pass
+                assert answer.status == 200
+                refused = await chat(gateway)
+                assert (refused.status, code(refused)) == (429, "gateway.rate_limited")
+
+    asyncio.run(body())
+
+
+@pytest.mark.full
 def test_a_crash_loop_does_not_spin_is_seen_and_heals(tmp_path: Path) -> None:
     async def body() -> None:
         async with scripted(Upstream()) as server:
