@@ -157,6 +157,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "trickle": Row(good(), over("timeout"), waits=True, options={"wait_s": 0.1}),
         "cut": Row(_BROKEN, over("unreachable")),
         "stall": Row(_BROKEN, over("timeout"), waits=True),
+        "early-hints": both(good()),
         "refused": both(over("unreachable", calls=0)),
         "reset": both(over("unreachable")),
         "hang-up": both(over("unreachable")),

@@ -24,7 +24,10 @@ WIRE = "tidegate.wire"
 
 
 class Wire(Protocol):
-    """The connection below HTTP. Once it is used, nothing else of the exchange may be."""
+    """The connection below HTTP. Once it is used, nothing else of the exchange may be.
+
+    Only interim heads (1xx) may go before an answer that is then given as any other.
+    """
 
     def write(self, data: bytes) -> None:
         """Exactly these bytes."""

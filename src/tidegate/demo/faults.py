@@ -130,6 +130,7 @@ GROUPS: Mapping[str, tuple[Behavior, ...]] = MappingProxyType(
             Behavior("stall", "half of the answer, then never a byte", streams.stall),
         ),
         "Connections": (
+            Behavior("early-hints", "good, after two interim heads", wire.early_hints),
             Behavior("refused", "its own port refuses connections; elsewhere a reset",
                      wire.reset),
             Behavior("reset", "a reset before the first byte", wire.reset),

@@ -21,6 +21,13 @@ class NoSocket(Exception):
     """The listener does not hand out its sockets; such a behavior cannot be played there."""
 
 
+async def early_hints(act: Act) -> None:
+    """Two interim heads, then the good answer."""
+    hint = b"HTTP/1.1 103 Early Hints\r\nlink: <https://" + HOST.encode() + b">\r\n\r\n"
+    _wire(act).write(b"HTTP/1.1 100 Continue\r\n\r\n" + hint)
+    await act.good()
+
+
 async def reset(act: Act) -> None:
     """A reset before a byte of the answer."""
     _wire(act).reset()
@@ -121,6 +128,7 @@ __all__ = [
     "NoSocket",
     "bad_coding",
     "bad_frame",
+    "early_hints",
     "half_head",
     "hang_up",
     "long_head",

@@ -77,7 +77,18 @@ def test_a_fault_below_http_is_what_it_says(name: str, *, stream: bool) -> None:
 
 
 def test_every_fault_of_connections_is_in_the_table_of_ends() -> None:
-    assert list(ENDS) == [one.name for one in GROUPS["Connections"]]
+    assert ["early-hints", *ENDS] == [one.name for one in GROUPS["Connections"]]
+
+
+def test_interim_heads_come_before_the_good_answer() -> None:
+    async def body(providers: Providers, port: int) -> None:
+        providers.set("primary", "early-hints")
+        async with await RawClient.connect(LOOPBACK, port) as client:
+            await client.send(request_bytes("POST", CHAT, body=b"{}"))
+            assert [(await client.head()).status for _ in range(2)] == [100, 103]
+            assert json.loads((await client.answer()).body)["choices"]
+
+    with_providers(body)
 
 
 def test_a_refused_port_refuses_and_opens_again_on_the_same_number() -> None:
