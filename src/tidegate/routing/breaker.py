@@ -18,6 +18,9 @@ RAMP_S = 10.0
 """For so long after it closed, a breaker asks for a part of the load only."""
 _RAMP = ((5.0, 0.25), (RAMP_S, 0.5))
 
+CHEAP_PAUSE_S = 10.0
+"""The longest pause after failures that cost nobody anything (or `open_s`, if that is longer)."""
+
 
 OpenedBy = Literal["consecutive", "ratio", "slow", "ramp", "probe", "trip"]
 """What opened a breaker: failures in a row, the share of failures or of slow results, failures soon
@@ -47,7 +50,8 @@ class BreakerSettings:
     Opens after `consecutive` failures in a row, or when at least `min_results` results lie in
     the last `window_s` seconds and the share of failures is `ratio` or more, or the share of slow
     results `slow_ratio` or more. During the ramp after a recovery the shares count from the first
-    result on. The pause is `open_s`, doubled by every re-opening up to `max_open_s`. A stream of
+    result on. Only a bad result opens. The pause is `open_s`, doubled by every re-opening up to
+    `max_open_s`; after failures that came at once up to `CHEAP_PAUSE_S`. A stream of
     fewer than `slow_tokens_per_s` is slow, 0 = none is: whoever measures reads that, the breaker
     itself only hears "slow".
     """
@@ -132,11 +136,14 @@ class Breaker:
         now_s: float,
         *,
         slow: bool = False,
+        cheap: bool = False,
         jitter: float = 0.0,
     ) -> None:
         """Take `permit` back with its verdict; a second return of the same permit is ignored.
 
-        `slow`: it took too long, whether or not it was good in the end. `jitter` in [-1, 1]
+        `slow`: it took too long, whether or not it was good in the end. `cheap`: it failed at
+        once, so that to look again soon costs the one who does next to nothing, and the pause
+        stops doubling at `CHEAP_PAUSE_S`. `jitter` in [-1, 1]
         spreads the pause, should one begin, by a fifth to either side, so that the workers that
         saw the same outage do not probe at the same instant.
         """
@@ -146,14 +153,14 @@ class Breaker:
         if self._state is State.HALF_OPEN:
             # A target that was left alone for being slow has not recovered while it is slow.
             if failed or slow:
-                self._open(now_s, jitter, "probe")
+                self._open(now_s, jitter, "probe", cheap=cheap)
             else:
                 self._close(now_s)
             return
         self._count(now_s, failed=failed, slow=slow)
-        cause = self._sickness(now_s)
+        cause = self._sickness(now_s) if failed or slow else None
         if cause is not None:
-            self._relapse(now_s, jitter, cause)
+            self._relapse(now_s, jitter, cause, cheap=cheap)
 
     def trip(self, permit: Permit, now_s: float, *, jitter: float = 0.0) -> None:
         """Take `permit` back and open at once: what was wrong will not pass by itself.
@@ -234,18 +241,23 @@ class Breaker:
         self._consecutive = 0
         self._slots.clear()
 
-    def _relapse(self, now_s: float, jitter: float, cause: OpenedBy) -> None:
+    def _relapse(
+        self, now_s: float, jitter: float, cause: OpenedBy, *, cheap: bool = False
+    ) -> None:
         """Open, and go on doubling where the last outage ended if that was not long ago."""
         if self._state is State.CLOSED:
             quiet_s = max(self.settings.max_open_s, RAMP_S)
             if now_s - self._closed_at_s >= quiet_s:
                 self._trips = 0
-        self._open(now_s, jitter, cause)
+        self._open(now_s, jitter, cause, cheap=cheap)
 
-    def _open(self, now_s: float, jitter: float, cause: OpenedBy) -> None:
-        pause_s = self.settings.open_s * 2.0 ** min(self._trips, _MAX_DOUBLINGS)
-        pause_s = min(pause_s, self.settings.max_open_s) * (1.0 + _JITTER * jitter)
-        self._reopens_at_s = now_s + pause_s
+    def _open(self, now_s: float, jitter: float, cause: OpenedBy, *, cheap: bool) -> None:
+        settings = self.settings
+        longest_s = settings.max_open_s
+        if cheap:
+            longest_s = min(longest_s, max(settings.open_s, CHEAP_PAUSE_S))
+        pause_s = min(settings.open_s * 2.0 ** min(self._trips, _MAX_DOUBLINGS), longest_s)
+        self._reopens_at_s = now_s + pause_s * (1.0 + _JITTER * jitter)
         self._trips += 1
         self.opened_by = cause
         self._enter(State.OPEN)
@@ -266,4 +278,13 @@ class _Slot:
     slow: int = 0
 
 
-__all__ = ["RAMP_S", "Breaker", "BreakerSettings", "OpenedBy", "Permit", "State", "Verdict"]
+__all__ = [
+    "CHEAP_PAUSE_S",
+    "RAMP_S",
+    "Breaker",
+    "BreakerSettings",
+    "OpenedBy",
+    "Permit",
+    "State",
+    "Verdict",
+]

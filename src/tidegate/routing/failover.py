@@ -222,7 +222,10 @@ class Failover:
         if ours and handling.trips is not Trips.NO:
             state.breaker.trip(current.permit, now_s, jitter=jitter)
         else:
-            state.breaker.record(current.permit, verdict, now_s, slow=slow, jitter=jitter)
+            cheap = not self._committed and now_s - current.not_before_s < _FAST_FAILURE_S
+            state.breaker.record(
+                current.permit, verdict, now_s, slow=slow, cheap=cheap, jitter=jitter
+            )
         if outcome is Outcome.OK:
             state.earn_retry()
         if state.breaker.state(now_s) is not before:

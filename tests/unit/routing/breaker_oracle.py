@@ -56,7 +56,14 @@ class Oracle:
         return given
 
     def give_back(
-        self, given: Given, *, failed: bool, slow: bool, neutral: bool, trip: bool
+        self,
+        given: Given,
+        *,
+        failed: bool,
+        slow: bool,
+        neutral: bool,
+        trip: bool,
+        cheap: bool = False,
     ) -> None:
         if self.probes and self.probes[0][0] is given:
             # Its place is free, but the period goes on: an older probe may still decide it.
@@ -67,15 +74,15 @@ class Oracle:
             self.opens()
         elif not self.is_closed:
             if failed or slow:
-                self.opens()
+                self.opens(cheap=cheap)
             else:
                 self.period += 1
                 self.is_closed, self.closed_at_s = True, self.now_s
                 self.results, self.probes = [], []
         else:
             self.results.append((self.now_s, failed, slow))
-            if self.is_sick():
-                self.opens()
+            if (failed or slow) and self.is_sick():
+                self.opens(cheap=cheap)
 
     def is_sick(self) -> bool:
         row = [was_bad for _, was_bad, _ in self.results]
@@ -88,10 +95,12 @@ class Oracle:
             or sum(r[2] for r in recent) >= self.settings.slow_ratio * len(recent)
         )
 
-    def opens(self) -> None:
+    def opens(self, *, cheap: bool = False) -> None:
         if self.is_closed and self.now_s - self.closed_at_s >= max(self.settings.max_open_s, 10.0):
             self.openings = 0
         pause_s = min(self.settings.open_s * 2**self.openings, self.settings.max_open_s)
+        if cheap:
+            pause_s = min(pause_s, max(self.settings.open_s, 10.0))
         self.openings += 1
         self.period += 1
         self.is_closed, self.open_until_s = False, self.now_s + pause_s

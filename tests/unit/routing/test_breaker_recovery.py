@@ -21,10 +21,12 @@ def record(
     *,
     times: int = 1,
     slow: bool = False,
+    cheap: bool = False,
     jitter: float = 0.0,
 ) -> None:
     for _ in range(times):
-        breaker.record(taken(breaker, now_s), verdict, now_s, slow=slow, jitter=jitter)
+        permit = taken(breaker, now_s)
+        breaker.record(permit, verdict, now_s, slow=slow, cheap=cheap, jitter=jitter)
 
 
 def recovered(settings: BreakerSettings = SETTINGS) -> Breaker:
@@ -135,6 +137,41 @@ def test_jitter_spreads_every_pause_by_a_fifth(jitter: float, pauses: list[float
         seen.append(breaker.reopens_at_s - now_s)
         now_s = breaker.reopens_at_s
     assert seen == pytest.approx(pauses)
+
+
+@pytest.mark.parametrize(
+    ("open_s", "pauses"), [(5.0, [5.0, 10.0, 10.0, 10.0]), (15.0, [15.0] * 4), (1.0, [1, 2, 4, 8])]
+)
+def test_after_failures_that_cost_nothing_it_is_looked_at_again_soon(
+    open_s: float, pauses: list[float]
+) -> None:
+    breaker = Breaker(BreakerSettings(consecutive=1, open_s=open_s, max_open_s=60.0))
+    now_s, seen = 0.0, []
+    for _ in pauses:
+        record(breaker, FAILURE, now_s, cheap=True)
+        assert breaker.reopens_at_s is not None
+        seen.append(breaker.reopens_at_s - now_s)
+        now_s = breaker.reopens_at_s
+    assert seen == pauses
+    # One that made its caller wait is left alone as long as it would have been without the others.
+    record(breaker, FAILURE, now_s)
+    assert breaker.reopens_at_s == now_s + min(60.0, open_s * 2 ** len(pauses))
+
+
+def test_the_longest_pause_of_the_settings_holds_for_cheap_failures_too() -> None:
+    breaker = Breaker(BreakerSettings(consecutive=1, open_s=2.0, max_open_s=3.0))
+    record(breaker, FAILURE, 0.0, cheap=True)
+    record(breaker, FAILURE, 2.0, cheap=True)
+    assert breaker.reopens_at_s == 5.0
+
+
+def test_a_good_result_opens_nothing() -> None:
+    breaker = Breaker(BreakerSettings(consecutive=9, ratio=0.5, min_results=5))
+    for verdict in (FAILURE, FAILURE, SUCCESS, FAILURE, SUCCESS):
+        record(breaker, verdict, 0.0)
+    assert breaker.state(0.0) is State.CLOSED
+    record(breaker, FAILURE, 0.0)
+    assert breaker.opened_by == "ratio"
 
 
 @pytest.mark.parametrize(

@@ -240,6 +240,7 @@ class World:
             failed=row.verdict is Verdict.FAILURE,
             slow=slow or outcome is Outcome.TIMEOUT,
             neutral=row.verdict is Verdict.NEUTRAL or short,
+            cheap=not request.committed and self.now_s - request.began_s < 1.0,
             trip=row.trips is Trips.ALWAYS or (row.trips is Trips.NAMED and named),
         )
         if outcome is Outcome.OK:

@@ -1,6 +1,7 @@
 """Bug reports of other routers, run against ours; each names where it was seen."""
 
 import itertools
+import random
 
 import pytest
 
@@ -17,7 +18,9 @@ from tidegate.routing import (
     Step,
     Target,
     Targets,
+    Try,
     classify,
+    ordered,
 )
 
 BREAKER = BreakerSettings(consecutive=5, ratio=0.5, min_results=5, open_s=5.0, max_open_s=60.0)
@@ -74,18 +77,57 @@ def test_a_prompt_too_long_is_known_by_code_or_words_and_not_repeated(
     assert failover.header == "s:context_too_long"
 
 
-def test_a_single_dead_target_is_left_alone_for_most_of_a_minute() -> None:
+@pytest.mark.parametrize(
+    ("took_s", "probes"),
+    [
+        (0.0, [9.0, 19.0, 29.0, 39.0, 49.0, 59.0]),
+        (1.0, [10.0, 21.0, 42.0]),
+    ],
+)
+def test_a_single_dead_target_is_left_alone_for_most_of_a_minute(
+    took_s: float, probes: list[float]
+) -> None:
     """BerriAI/litellm #40405, #8668: a single target never cooled; each request paid for it.
 
-    A minute at one request a second: five calls open it, then probes at 5, 15 and 35 s after.
+    A minute at one request a second. Five calls open it, then there are probes: while it refuses
+    at once each ten seconds, while it lets them wait after twice the pause.
     """
     of, targets = route(PRIMARY, breaker=BREAKER), Targets()
-    calls, refused = 0, 0
+    called = []
     for second in range(60):
-        called = serve(of, targets, float(second), Outcome.SERVER_ERROR)
-        calls += len(called)
-        refused += not called
-    assert (calls, refused) == (5 + 3, 52)
+        failover, step = begin(of, targets, float(second))
+        if isinstance(step, GiveUp):
+            assert step.error.status == 503
+            continue
+        called.append(float(second))
+        given_up(failover.on(Outcome.SERVER_ERROR, second + took_s))
+    assert called == [0.0, 1.0, 2.0, 3.0, 4.0, *probes]
+
+
+@pytest.mark.parametrize("seed", range(50))
+def test_a_primary_that_was_down_for_a_minute_serves_again_within_half_a_minute(seed: int) -> None:
+    """failoverbench S15: down for 60 s, a request each 4 s, every failure at once."""
+    rng = random.Random(seed)  # noqa: S311 - jitter, not a secret
+    of, targets = route(PRIMARY, BACKUP), Targets()
+    back_s = None
+    for now_s in (4.0 * n for n in range(23)):
+        failover = Failover(
+            of,
+            targets,
+            started_s=now_s,
+            total_s=10.0,
+            order=ordered(of, targets, rng.random, now_s),
+        )
+        step = failover.start(now_s)
+        if tried(step).target == PRIMARY and now_s < 60.0:
+            step = failover.on(Outcome.SERVER_ERROR, now_s, jitter=rng.uniform(-1.0, 1.0))
+        elif tried(step).target == PRIMARY and back_s is None:
+            back_s = now_s
+        assert isinstance(step, Try)
+        failover.commit(now_s)
+        failover.finished(Outcome.OK, now_s)
+    assert back_s is not None
+    assert back_s <= 76.0
 
 
 def test_an_open_target_is_left_alone_in_the_same_instant() -> None:

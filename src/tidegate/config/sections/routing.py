@@ -121,7 +121,9 @@ class Breaker(Section):
     )
     open_s: Seconds = Field(default=5.0, description="First rest, give or take a fifth.")
     max_open_s: Seconds = Field(
-        default=60.0, description="Longest rest, give or take a fifth; it doubles until then."
+        default=60.0,
+        description="Longest rest, give or take a fifth; it doubles until then, "
+        "after failures within a second up to 10 s.",
     )
     slow_tokens_per_s: float = Field(
         default=0.0,
