@@ -158,6 +158,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "cut": Row(_BROKEN, over("unreachable")),
         "stall": Row(_BROKEN, over("timeout"), waits=True),
         "early-hints": both(good()),
+        "until-close": both(good()),
         "refused": both(over("unreachable", calls=0)),
         "reset": both(over("unreachable")),
         "hang-up": both(over("unreachable")),
@@ -168,6 +169,8 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "no-http": both(over("malformed")),
         "bad-frame": both(over("malformed")),
         "short-body": Row(_BROKEN, over("unreachable")),
+        # Nothing below says that it is cut: only the missing finish reason does.
+        "silent-cut": Row(_BROKEN, over("malformed")),
         "bad-coding": both(over("malformed")),
     }
 )

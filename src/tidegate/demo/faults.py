@@ -131,6 +131,8 @@ GROUPS: Mapping[str, tuple[Behavior, ...]] = MappingProxyType(
         ),
         "Connections": (
             Behavior("early-hints", "good, after two interim heads", wire.early_hints),
+            Behavior("until-close", "good, in HTTP/1.0: it ends with the connection",
+                     wire.until_close),
             Behavior("refused", "its own port refuses connections; elsewhere a reset",
                      wire.reset),
             Behavior("reset", "a reset before the first byte", wire.reset),
@@ -144,6 +146,8 @@ GROUPS: Mapping[str, tuple[Behavior, ...]] = MappingProxyType(
             Behavior("no-http", "the greeting of another protocol", wire.no_http),
             Behavior("bad-frame", "a chunk whose length is no number", wire.bad_frame),
             Behavior("short-body", "fewer bytes than promised", wire.short_body),
+            Behavior("silent-cut", "half of an answer that ends with the connection",
+                     wire.silent_cut),
             Behavior("bad-coding", "called gzip, and is not", wire.bad_coding),
         ),
     }

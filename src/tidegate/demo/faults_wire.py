@@ -5,8 +5,12 @@ write to the socket by exchange.Wire. Does not live here: how a listener hands t
 (listener), ports that refuse (doors).
 """
 
-from tidegate.demo.exchange import Wire
-from tidegate.demo.faults_act import EVENTS, JSON, Act
+import re
+from collections.abc import Iterator
+
+from tidegate import sse, strictjson
+from tidegate.demo.exchange import Wire, chunk, usage_chunk, wants_usage
+from tidegate.demo.faults_act import EVENTS, JSON, USAGE, Act
 from tidegate.demo.leaks import HOST, KEY
 
 _HEAD = b"HTTP/1.1 200 OK\r\nx-upstream-host: " + HOST.encode() + b"\r\n"
@@ -26,6 +30,16 @@ async def early_hints(act: Act) -> None:
     hint = b"HTTP/1.1 103 Early Hints\r\nlink: <https://" + HOST.encode() + b">\r\n\r\n"
     _wire(act).write(b"HTTP/1.1 100 Continue\r\n\r\n" + hint)
     await act.good()
+
+
+async def until_close(act: Act) -> None:
+    """The good answer in HTTP/1.0: no length, its end is the end of the connection."""
+    await _unframed(act, whole=True)
+
+
+async def silent_cut(act: Act) -> None:
+    """Half of the answer in HTTP/1.0: nothing below says that it is cut."""
+    await _unframed(act, whole=False)
 
 
 async def reset(act: Act) -> None:
@@ -105,6 +119,17 @@ async def bad_coding(act: Act) -> None:
     await _over(act)
 
 
+async def _unframed(act: Act, *, whole: bool) -> None:
+    body = strictjson.dumps(act.whole())
+    if act.stream:
+        body = b"".join(map(sse.encode, _events(act)))
+    if not whole:
+        body = body[: len(body) // 2]
+    _wire(act).write(_head(act).replace(b"HTTP/1.1", b"HTTP/1.0") + b"\r\n" + body)
+    _wire(act).close()
+    await _over(act)
+
+
 def _wire(act: Act) -> Wire:
     if act.exchange.wire is None:
         raise NoSocket
@@ -118,6 +143,20 @@ async def _over(act: Act) -> None:
 
 def _head(act: Act) -> bytes:
     return _HEAD + b"content-type: " + (EVENTS if act.stream else JSON) + b"\r\n"
+
+
+def _events(act: Act) -> Iterator[bytes]:
+    """The payloads of the good stream."""
+    for index in range(act.choices):
+        yield strictjson.dumps(chunk(act.model, index, {"role": "assistant", "content": ""}))
+    for word in re.findall("[^ ]+ ?", act.text):
+        for index in range(act.choices):
+            yield strictjson.dumps(chunk(act.model, index, {"content": word}))
+    for index in range(act.choices):
+        yield strictjson.dumps(chunk(act.model, index, {}, finish="stop"))
+    if wants_usage(act.request):
+        yield strictjson.dumps(usage_chunk(act.model, USAGE))
+    yield b"[DONE]"
 
 
 def _chunk(data: bytes) -> bytes:
@@ -136,5 +175,7 @@ __all__ = [
     "reset",
     "reset_later",
     "short_body",
+    "silent_cut",
     "slow_head",
+    "until_close",
 ]

@@ -21,6 +21,7 @@ CHAT = "/primary/v1/chat/completions"
 RESET = "reset"
 # How each ends, and what is in the bytes before.
 ENDS = {
+    "until-close": ("closed", b"HTTP/1.0 200 OK"),
     "refused": (RESET, b""),
     "reset": (RESET, b""),
     "hang-up": ("closed", b""),
@@ -31,6 +32,7 @@ ENDS = {
     "no-http": ("closed", b"ESMTP"),
     "bad-frame": ("closed", b"zz\r\n"),
     "short-body": ("closed", b"content-length: 100000"),
+    "silent-cut": ("closed", b"HTTP/1.0 200 OK"),
     "bad-coding": ("closed", b"content-encoding: gzip"),
 }
 
