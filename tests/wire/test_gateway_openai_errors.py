@@ -60,137 +60,34 @@ async def resets(exchange: UpstreamExchange) -> None:
     exchange.reset()
 
 
+HALF = cut_after(answer_bytes(headers=[("Content-Length", "99")], body=b"{"))
 SOON = {"deadlines": {"first_token_s": 0.1, "total_s": 0.15}}
-# The upstream; the type, the status and the code that the client sees; requests that reached it.
-FAILURES: dict[str, tuple[Script, type[openai.APIError], int, str, int, list[Any]]] = {
-    "400": (
-        error(400),
-        openai.BadRequestError,
-        400,
-        "gateway.upstream_rejected_request",
-        1,
-        route(),
-    ),
-    "422": (
-        error(422),
-        openai.BadRequestError,
-        400,
-        "gateway.upstream_rejected_request",
-        1,
-        route(),
-    ),
-    "context": (
-        error(400, "context_length_exceeded"),
-        openai.BadRequestError,
-        400,
-        "context_length_exceeded",
-        1,
-        route(),
-    ),
-    "filter": (
-        error(400, "content_filter"),
-        openai.BadRequestError,
-        400,
-        "content_filter",
-        1,
-        route(),
-    ),
-    "401": (
-        error(401),
-        openai.InternalServerError,
-        502,
-        "gateway.upstream_credential",
-        1,
-        route(),
-    ),
-    "404": (
-        error(404, "model_not_found"),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "429": (
-        error(429),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "500": (
-        error(500),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "500 of the only one": (
-        error(500),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route("primary"),
-    ),
-    "503": (
-        error(503),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "a redirect": (
-        error(302, location="/elsewhere"),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "not JSON": (
-        whole(b"<html></html>"),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "an error in a 200": (
-        whole(ERROR_OBJECT),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "a reset": (
-        resets,
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
-    "silence": (
-        steps(asyncio.Event()),
-        openai.InternalServerError,
-        504,
-        "gateway.all_providers_failed",
-        1,
-        route("primary", **SOON),
-    ),
-    "half an answer": (
-        cut_after(answer_bytes(headers=[("Content-Length", "99")], body=b"{")),
-        openai.InternalServerError,
-        502,
-        "gateway.all_providers_failed",
-        2,
-        route(),
-    ),
+Seen = tuple[type[openai.APIError], int, str]
+REJECTED: Seen = (openai.BadRequestError, 400, "gateway.upstream_rejected_request")
+TOO_LONG: Seen = (openai.BadRequestError, 400, "context_length_exceeded")
+FILTERED: Seen = (openai.BadRequestError, 400, "content_filter")
+NO_KEY: Seen = (openai.InternalServerError, 502, "gateway.upstream_credential")
+FAILED: Seen = (openai.InternalServerError, 502, "gateway.all_providers_failed")
+LATE: Seen = (openai.InternalServerError, 504, "gateway.all_providers_failed")
+# The upstream; what the client sees; how many requests reached the upstream; the route.
+FAILURES: dict[str, tuple[Script, Seen, int, list[Any]]] = {
+    "400": (error(400), REJECTED, 1, route()),
+    "422": (error(422), REJECTED, 1, route()),
+    "context": (error(400, "context_length_exceeded"), TOO_LONG, 1, route()),
+    "filter": (error(400, "content_filter"), FILTERED, 1, route()),
+    "401": (error(401), NO_KEY, 1, route()),
+    "403": (error(403), NO_KEY, 1, route()),
+    "404": (error(404, "model_not_found"), FAILED, 2, route()),
+    "429": (error(429), FAILED, 2, route()),
+    "500": (error(500), FAILED, 2, route()),
+    "500 of the only one": (error(500), FAILED, 2, route("primary")),
+    "503": (error(503), FAILED, 2, route()),
+    "a redirect": (error(302, location="/elsewhere"), FAILED, 2, route()),
+    "not JSON": (whole(b"<html></html>"), FAILED, 2, route()),
+    "an error in a 200": (whole(ERROR_OBJECT), FAILED, 2, route()),
+    "a reset": (resets, FAILED, 2, route()),
+    "silence": (steps(asyncio.Event()), LATE, 1, route("primary", **SOON)),
+    "half an answer": (HALF, FAILED, 2, route()),
 }
 FEW = ("context", "500")
 
@@ -199,7 +96,7 @@ FEW = ("context", "500")
     "case", [pytest.param(x, marks=() if x in FEW else pytest.mark.full) for x in FAILURES]
 )
 def test_every_failure_has_its_type_and_is_not_tried_in_vain(tmp_path: Path, case: str) -> None:
-    script, kind, status, code, wanted, routes = FAILURES[case]
+    script, (kind, status, code), wanted, routes = FAILURES[case]
     caught, asked = played(tmp_path, raised(kind), script, options=RETRIES, routes=routes)
     assert (caught.status_code, caught.code) == (status, code)
     assert caught.response.headers["x-should-retry"] == "false"
