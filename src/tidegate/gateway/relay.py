@@ -149,10 +149,13 @@ class Relay:
         event that ends the answer.
         """
         responder = self._call.responder
+        timer = asyncio.timeout(self._clocks.left_s + _CLIENT_GRACE_S)
         try:
-            async with asyncio.timeout(self._clocks.left_s + _CLIENT_GRACE_S):
+            async with timer:
                 await self._pump()
         except TimeoutError:
+            if not timer.expired():
+                raise  # somebody else's: a bug, and no news about time
             # The upstream's silence ends at its own deadline, before this.
             return await self._out_of_time()
         except AttemptFailed as failed:
@@ -167,6 +170,11 @@ class Relay:
             if responder.started:
                 self._account()
                 self._note_found()
+        return await self._end()
+
+    async def _end(self) -> Ended:
+        """The upstream has said all it will; what is left is to say how it ended."""
+        responder = self._call.responder
         if not responder.started:
             return Ended(self._outcome, 200, usage=self._stage.spent.usage)
         if self._outcome is not Outcome.OK:

@@ -265,3 +265,11 @@ def test_a_cancelled_answer_is_settled_by_what_was_used_so_far() -> None:
         assert scene.trail.snapshot().steps[-1].stage == "redact_response"
 
     asyncio.run(body())
+
+
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_time_out_that_is_not_of_our_timer_is_a_bug(*, begun: bool) -> None:
+    reads = [Read(ready=b"a", tokens=1)] if begun else []
+    scene = Scene([*reads, Read(raises=TimeoutError("somewhere inside"))])
+    with pytest.raises(TimeoutError, match="inside"):
+        ended(scene)
