@@ -18,8 +18,16 @@ class Clock(Protocol):
         """Seconds since an arbitrary start; never goes back."""
 
 
+_PASSING = getattr(time, "CLOCK_BOOTTIME", time.CLOCK_MONOTONIC)
+
+
 class SystemClock:
-    """The clocks of the operating system."""
+    """The clocks of the operating system.
+
+    On Linux time also passes while the machine is suspended: with a clock that stands still
+    meanwhile a lease would outlive its time, and one of several machines on a store would take
+    the time of all others for one that was set ahead.
+    """
 
     def now_s(self) -> float:
         """Seconds since the Unix epoch."""
@@ -27,7 +35,7 @@ class SystemClock:
 
     def monotonic_s(self) -> float:
         """Seconds since an arbitrary start; never goes back."""
-        return time.monotonic()
+        return time.clock_gettime(_PASSING)
 
 
 def boot_number(source: Path = Path("/proc/sys/kernel/random/boot_id")) -> int:

@@ -1,7 +1,10 @@
 """Store time follows the passing of time, whatever the wall clock does."""
 
+import time as system
+
 import pytest
 
+from tidegate.clock import SystemClock
 from tidegate.limits.storetime import StoreTime
 from tidegate.testing.clock import ManualClock
 
@@ -62,3 +65,11 @@ def test_the_manual_clock_adds_up_exactly_and_never_goes_back_by_itself() -> Non
     assert (clock.now_s() - before_s[0], clock.monotonic_s() - before_s[1]) == (1.0, 1.0)
     with pytest.raises(ValueError, match="back"):
         clock.advance(-1.0)
+
+
+@pytest.mark.skipif(not hasattr(system, "CLOCK_BOOTTIME"), reason="only Linux counts it")
+def test_time_passes_while_the_machine_is_suspended() -> None:
+    """Else the wall clock would be ahead by that from then on, and the alarm would stay."""
+    before_s = system.clock_gettime(system.CLOCK_BOOTTIME)
+    now_s = SystemClock().monotonic_s()
+    assert before_s <= now_s <= system.clock_gettime(system.CLOCK_BOOTTIME)
