@@ -29,7 +29,7 @@ from tests.app.test_chat_waits import CALM, TIMES, Timed, after
 from tests.app.test_front import error_of
 from tests.app.virtual import run_virtual
 from tidegate.routing.breaker import State
-from tidegate.routing.plan import Cooling
+from tidegate.routing.plan import Cooling, Target
 from tidegate.testing.clock import ManualClock
 from tidegate.transport.upstream import Failure
 
@@ -306,6 +306,29 @@ def test_leaving_at_any_await_around_the_second_call_leaves_nothing_behind(kind:
             told = [step for step in world.records.steps if step.stage == "attempt"]
             assert len(told) == before
         assert asked_counts == {0, 1, 2}
+
+    clock = ManualClock()
+    virtually(clock, body())
+
+
+def test_a_prompt_too_long_is_not_asked_again_while_the_larger_target_rests() -> None:
+    async def body() -> None:
+        too_long = answers({"error": {"code": "context_length_exceeded"}}, 500)
+        world = world_of(
+            clock,
+            answers(ERROR_OBJECT, 503),
+            too_long,
+            targets=(
+                Target("primary", credential_id="a", context_tokens=100),
+                Target("backup", credential_id="b", context_tokens=1000),
+            ),
+            backup=answers(ERROR_OBJECT, 429, retry_after="30"),
+            route={"cooling": Cooling()},
+        )
+        await world.post()
+        exchange = await world.post()
+        assert exchange.header("x-tidegate-attempts") == "primary:context_too_long,backup:cooling"
+        assert world.providers.order == ["primary", "backup", "primary"]
 
     clock = ManualClock()
     virtually(clock, body())
