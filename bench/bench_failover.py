@@ -27,7 +27,7 @@ from bench.gateway import cores, gateway, paired
 
 PATH = "/v1/chat/completions"
 ROUNDS, WARM = 400, 30
-HUNG, DEADLINE_S = 100, 0.1
+HUNG, DEADLINE_S = 80, 0.2
 OPEN_S, OPEN_FOR_S = 1.0, 8.0
 CONFIG = """
 server: {{ admin: {{ port: 0 }} }}
@@ -95,7 +95,8 @@ class Caller:
         answer.read()
         took_s = perf_counter() - begin
         if answer.status != status:
-            raise RuntimeError(f"{model}: status {answer.status}")
+            tried = answer.getheader("x-tidegate-attempts")
+            raise RuntimeError(f"{model}: status {answer.status}, {tried}")
         return took_s * 1e3
 
     def called(self, name: str) -> list[float]:
