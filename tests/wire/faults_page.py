@@ -36,8 +36,8 @@ PUBLIC = (
     ("S13", "content filter", "400 `content_filter`; it is never routed around"),
     ("S14", "cut, and the fallback refuses a prefill", "as S08: no prefill is ever made up, so none"
      " can be refused"),
-    ("S15", "an outage that ends", "the backup's answers; one probe a pause finds the end of it, at"
-     " the latest after `breaker.max_open_s`: 10 s always does within the published sequence"),
+    ("S15", "an outage that ends", "the backup's answers; one probe a pause finds the end of it,"
+     " within about ten seconds where failures come at once"),
     ("S16", "accounting", "the backup's answer under its own name; only its usage is charged"),
 )  # fmt: skip
 
