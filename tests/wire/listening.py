@@ -15,6 +15,8 @@ from tidegate.testing.sockets import Answer, RawClient
 
 SOON_S = 0.02
 """A timer that a test waits for."""
+LATER_S = 0.2
+"""One that must not be over before what the test does first, on a busy machine either."""
 
 
 @dataclass

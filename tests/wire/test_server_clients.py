@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.wire.conftest import Run
-from tests.wire.listening import SOON_S, answer, echo, listening, read_body, seen, turn
+from tests.wire.listening import LATER_S, SOON_S, answer, echo, listening, read_body, seen, turn
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.sockets import request_bytes
 
@@ -321,7 +321,7 @@ def test_what_comes_after_a_request_does_not_cut_its_answer(run: Run, late: byte
             await answer(send, b"whole")
 
         async with (
-            listening(app, header_timeout_s=SOON_S) as scene,
+            listening(app, header_timeout_s=LATER_S) as scene,
             await scene.client() as client,
         ):
             await client.send(request_bytes("GET", "/1"))

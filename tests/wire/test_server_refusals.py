@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.wire.conftest import Run
-from tests.wire.listening import SOON_S, echo, listening, parsed
+from tests.wire.listening import LATER_S, SOON_S, echo, listening, parsed
 from tidegate.testing.asgi import WAIT_S
 
 POST = b"POST /v1/x HTTP/1.1\r\nHost: a\r\n"
@@ -96,7 +96,7 @@ def test_a_head_just_below_the_cap_is_served_and_the_target_counts(run: Run) -> 
 
 def test_half_a_head_is_answered_with_408_when_its_time_is_over(run: Run) -> None:
     async def body() -> None:
-        async with listening(_never, header_timeout_s=SOON_S) as scene:
+        async with listening(_never, header_timeout_s=LATER_S) as scene:
             _assert_refusal(await scene.raw(GET), 408, "gateway.invalid_request")
 
     run(body())
@@ -114,7 +114,7 @@ def test_a_connection_that_says_nothing_is_closed_without_a_word(run: Run) -> No
 def test_the_time_of_a_later_head_counts_from_its_first_byte(run: Run) -> None:
     async def body() -> None:
         async with (
-            listening(echo, header_timeout_s=SOON_S) as scene,
+            listening(echo, header_timeout_s=LATER_S) as scene,
             await scene.client() as client,
         ):
             assert (await client.ask("GET", "/1")).status == 200
