@@ -133,7 +133,7 @@ bench: $(READY) $(BENCH)     ## measurements, as ratios within one run
 	@for script in bench/bench_*.py; do echo "== $$script"; $(PY) "$$script" || exit 1; done
 
 proof: $(READY)     ## long runs outside CI: kills, crowds, random texts and histories without end
-	@$(PYTEST) -n 2 -m proof
+	@$(PYTEST) -n 2 -m proof -o faulthandler_timeout=0
 
 # --- upkeep -------------------------------------------------------------------------------------
 
