@@ -156,7 +156,7 @@ def fault_page() -> str:
     parts = [
         f"{NOTE}\n# Failing providers on command\n\n"
         "`tidegate demo providers` is two OpenAI style providers, without an account and without a"
-        " network, that fail in about\nseventy ways. It tells you what your gateway (this one or"
+        " network, that fail in nearly\neighty ways. It tells you what your gateway (this one or"
         " another) does when a provider fails. Every answer, good or bad, names\nmade-up hosts, an"
         " account and a key in its head, and every error in its body: none of them may reach a"
         " client.\n\n"
