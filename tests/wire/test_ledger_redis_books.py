@@ -195,3 +195,26 @@ def test_a_late_answer_is_asked_for_again_and_no_clock_is_said_to_have_stepped(
 
     asyncio.run(body())
     assert logged(caplog, BOOKS) == []
+
+
+def test_who_is_back_first_after_a_loss_does_not_take_itself_for_the_only_one(
+    server: RedisServer,
+) -> None:
+    """While a server is away all signs of life run out; each process is back at its own time."""
+
+    async def body() -> None:
+        client = server.client()
+        async with opened(ledger_on(server)):
+            others = {each["id"] for each in client.client_list()}
+            async with opened(ledger_on(server)) as ledger:
+                assert isinstance(ledger, RedisLedger)
+                assert ledger.sharers == 2
+                client.delete("tidegate:members")
+                (ours,) = {each["id"] for each in client.client_list()} - others
+                client.client_kill_filter(_id=ours)
+                await until(lambda: client.zcard("tidegate:members") == 1)
+                await ledger.usage(TOKENS, SCOPE)
+                assert ledger.sharers == 2
+        client.close()
+
+    asyncio.run(body())

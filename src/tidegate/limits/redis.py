@@ -79,6 +79,7 @@ class RedisLedger:
         self._longest_us = 0
         self._forgot_us: int | None = None
         self._refused = ""
+        self._joined_us = 0
         self.sharers = 1
         """How many processes share this store, as far as was heard last."""
 
@@ -297,7 +298,7 @@ class RedisLedger:
 
     async def _greet(self, line: Line, timeout_s: float) -> None:
         """Teach it the scripts, and see with one of them that it takes writes."""
-        asked_us = self._monotonic_us()
+        asked_us = self._joined_us = self._monotonic_us()
         commands = self._speech.load()
         if self._member is not None:
             moment = self._moment()
@@ -319,7 +320,8 @@ class RedisLedger:
             moved_us = moved_of(said)
             if moved_us is not None:
                 return self._retiming(said, moved_us)
-            self.sharers, self._books = greeting(said)
+            heard, self._books = greeting(said)
+            self._note_sharers(heard)
         except UnknownAnswer as error:
             raise LineLost("UnknownAnswer") from error
         except Forgotten as error:
@@ -327,6 +329,14 @@ class RedisLedger:
             raise LineLost("Forgotten") from error
         self._note_time(said, asked_us)
         return None
+
+    def _note_sharers(self, heard: int) -> None:
+        """They are fewer only once all had the time to say again that they are there.
+
+        After a loss the first who is back would else take itself for the only one.
+        """
+        is_settled = self._monotonic_us() - self._joined_us >= BEAT_S * 1_000_000
+        self.sharers = heard if is_settled else max(self.sharers, heard)
 
     def _beat_later(self) -> None:
         if self._member is not None:
