@@ -10,7 +10,10 @@ asks (gateway.charge).
 """
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from tidegate.limits.ledger import (
     Charge,
@@ -30,7 +33,7 @@ FORGET_AT_MOST = 8
 """Upkeep that one reservation pays for: enough to outrun what it adds, never a long pause."""
 
 
-class Line(NamedTuple):
+class Line(Struct, frozen=True, array_like=True, gc=False):
     """What a reservation took from one counter: `amount` in the bucket that ends at `end_us`."""
 
     key: str
@@ -39,7 +42,7 @@ class Line(NamedTuple):
     amount: int
 
 
-class Reservation(NamedTuple):
+class Reservation(Struct, frozen=True, gc=False):
     """A lease. `due_us` is when it expires; once it has, when it may be forgotten.
 
     `counts_until_us` is when the last of its lines leaves its window.
@@ -196,7 +199,7 @@ def expire(rows: Rows, *, now_us: int) -> None:
             for line in reservation.lines:
                 _end_line(rows, reservation, line, line.amount)
         if reservation.is_open and reservation.counts_until_us > now_us:
-            rows.keep(reservation._replace(is_open=False, due_us=reservation.counts_until_us))
+            rows.keep(replace(reservation, is_open=False, due_us=reservation.counts_until_us))
         else:
             rows.drop(reservation.reservation_id)
 
@@ -242,25 +245,27 @@ def usage(
 
 def _ask(rows: Rows, charge: Charge, now_us: int) -> Ask:
     limit, amount = charge.limit, charge.amount
-    key, window_us = counter_key(limit, charge.scope_key), limit.window_us
+    key = counter_key(limit, charge.scope_key)
     if limit.unit == "concurrent":
         return Ask(limit, amount, rows.slots(key), 0, key, rows)
-    used = rows.used(key, horizon_us(now_us, window_us))
+    window_us = limit.window_us
+    used = rows.used(key, now_us - window_us)
     return Ask(limit, amount, used, bucket_end_us(now_us, window_us), key, rows)
 
 
 def _take(rows: Rows, asks: Sequence[Ask], now_us: int) -> tuple[tuple[Line, ...], int]:
     """What was granted, as lines, and when the last of them leaves its window."""
     lines, counts_until_us = [], 0
-    for limit, amount, _, end_us, key, _ in asks:
-        line = Line(key, limit.unit, end_us, amount)
+    for ask in asks:
+        limit, end_us = ask.limit, ask.end_us
+        line = Line(ask.key, limit.unit, end_us, ask.amount)
         lines.append(line)
         if limit.unit == "concurrent":
-            rows.move_slots(key, 1)
+            rows.move_slots(ask.key, 1)
             continue
         window_us = limit.window_us
         until_us = end_us + window_us
-        rows.add(line, horizon=horizon_us(now_us, window_us), until_us=until_us)
+        rows.add(line, horizon=now_us - window_us, until_us=until_us)
         counts_until_us = max(counts_until_us, until_us)
     return tuple(lines), counts_until_us
 

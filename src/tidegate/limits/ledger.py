@@ -11,8 +11,10 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, NamedTuple, Protocol, assert_never
+from typing import Literal, Protocol, assert_never
 from urllib.parse import unquote
+
+from msgspec import Struct
 
 from tidegate.policy import Principal
 
@@ -79,8 +81,7 @@ class Need:
         return self.input_tokens + self.output_tokens
 
 
-@dataclass(frozen=True, slots=True)
-class Charge:
+class Charge(Struct, frozen=True, gc=False):
     """What one limit is asked for: `amount` of its unit, in the scope `scope_key`."""
 
     limit: Limit
@@ -88,7 +89,7 @@ class Charge:
     amount: int
 
 
-class Standing(NamedTuple):
+class Standing(Struct, frozen=True, gc=False):
     """Where a limit stands after an answer: a by-product of the decision, not a second look.
 
     `used` counts everything in the window, leases included; `free` is what is left of the cap.
@@ -103,7 +104,7 @@ class Standing(NamedTuple):
     reset_s: float
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Granted:
     """Every limit had room; the lease `reservation_id` holds it.
 

@@ -13,6 +13,8 @@ from tidegate.limits import owner_frames as frames
 from tidegate.limits.books import Rows
 from tidegate.limits.ledger import Charge, Limit
 
+_UNKNOWN = "no limit of this number was ever sent"
+
 
 def perform(call: frames.Call, limits: Sequence[Limit], rows: Rows, now_us: int) -> frames.Answer:
     """Raises ValueError, before it changed anything, for a bad call."""
@@ -48,10 +50,10 @@ def said(result: object) -> frames.Answer:
 def _reserve(
     call: frames.Reserve, limits: Sequence[Limit], rows: Rows, now_us: int
 ) -> frames.Answer:
-    charges = [
-        Charge(_limit(limits, number), scope_key, amount)
-        for number, scope_key, amount in call.charges
-    ]
+    try:
+        charges = [Charge(limits[number], scope, amount) for number, scope, amount in call.charges]
+    except IndexError:
+        raise ValueError(_UNKNOWN) from None
     reservation, lease_us = (call.reservation_id, call.owner), call.lease_us
     verdict = books.reserve(rows, reservation, charges, now_us=now_us, lease_us=lease_us)
     if isinstance(verdict, ledger.Granted):
@@ -64,14 +66,14 @@ def _reserve(
 
 
 def _stands(standings: Sequence[ledger.Standing]) -> frames.Stands:
-    return tuple([(used, reset_s) for _, used, _, reset_s in standings])
+    return tuple([(standing.used, standing.reset_s) for standing in standings])
 
 
 def _limit(limits: Sequence[Limit], number: int) -> Limit:
     try:
         return limits[number]
     except IndexError:
-        raise ValueError("no limit of this number was ever sent") from None
+        raise ValueError(_UNKNOWN) from None
 
 
 __all__ = ["perform", "said"]

@@ -109,7 +109,7 @@ class Counters:
 
     def add(self, line: Line, *, horizon: int, until_us: int) -> None:
         """Eviction deletes at most 241 rows, and no bucket is ever deleted twice."""
-        key, _, end_us, amount = line
+        key, end_us, amount = line.key, line.end_us, line.amount
         counter = self._counter(key)
         if not counter.exists:
             counter.exists, counter.oldest_us, counter.in_order = True, end_us, []

@@ -5,7 +5,8 @@ here: what a lease means (books), when what is known must be forgotten (sqlite_r
 
 What is known stays true from one transaction to the next as long as nobody else writes the
 file. The rows lie in the order of the ids: ids that grow with time fill one page after the
-other, random ones touch a page each, which costs about three times as much.
+other and need no look whether they are there, random ones touch a page each and cost about three
+times as much.
 """
 
 import sqlite3
@@ -35,6 +36,7 @@ class Leases:
         self._absent: set[str] = set()
         self._kept: dict[str, Reservation] = {}  # written at the end, as all that follows
         self._dropped: set[str] = set()
+        self._newest = ""  # no id in the file is greater
         self.quiet_until_us = -1
 
     def forget(self) -> None:
@@ -43,13 +45,17 @@ class Leases:
         self._kept.clear()
         self._dropped.clear()
         self.quiet_until_us = -1
+        (newest,) = self._db.execute("SELECT MAX(id) FROM limit_reservations").fetchone()
+        self._newest = newest or ""
 
     def begin(self, ids: Iterable[str]) -> None:
         """A transaction begins that will ask for `ids`: what is not known is read together."""
         if len(self._known) > 2 * KEPT:
             self._known = dict(islice(self._known.items(), len(self._known) - KEPT, None))
-        unknown = [one_id for one_id in ids if one_id not in self._known]
-        self._absent = set(unknown)
+        known, newest = self._known, self._newest
+        unread = [one_id for one_id in ids if one_id not in known]
+        self._absent = set(unread)
+        unknown = [one_id for one_id in unread if one_id <= newest]
         for some in (unknown[i : i + _TOGETHER] for i in range(0, len(unknown), _TOGETHER)):
             marks = ",".join("?" * len(some))
             for row in self._db.execute(f"{_COLUMNS} WHERE id IN ({marks})", some):
@@ -112,9 +118,10 @@ class Leases:
             self._db.executemany("DELETE FROM limit_reservations WHERE id = ?", ended)
             self._dropped.clear()
         if self._kept:
+            self._newest = max(self._newest, *self._kept)
             self._db.executemany(
                 "INSERT OR REPLACE INTO limit_reservations VALUES (?, ?, ?, ?, ?, ?)",
-                [(*lease[:5], _encode_lines(lease[5]).decode()) for lease in self._kept.values()],
+                [_row(lease) for lease in self._kept.values()],
             )
             self._kept.clear()
 
@@ -126,6 +133,17 @@ class Leases:
 def _lease(row: tuple[str, str, int, int, int, str]) -> Reservation:
     one_id, owner, is_open, due_us, until_us, lines = row
     return Reservation(one_id, owner, bool(is_open), due_us, until_us, _decode_lines(lines))
+
+
+def _row(lease: Reservation) -> tuple[str, str, bool, int, int, str]:
+    return (
+        lease.reservation_id,
+        lease.owner,
+        lease.is_open,
+        lease.due_us,
+        lease.counts_until_us,
+        _encode_lines(lease.lines).decode(),
+    )
 
 
 __all__ = ["KEPT", "NEVER_US", "Leases"]

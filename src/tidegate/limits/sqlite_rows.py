@@ -9,12 +9,10 @@ written the file: SQLite counts that, and reading its count costs less than read
 """
 
 import sqlite3
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 
-from tidegate.limits.books import Line, Reservation
 from tidegate.limits.sqlite_counters import Counters
 from tidegate.limits.sqlite_leases import Leases
-from tidegate.limits.window import Bucket
 
 SCHEMA_VERSION = 1
 
@@ -50,8 +48,20 @@ class SQLiteRows:
 
     def __init__(self, connection: sqlite3.Connection) -> None:
         self._db = connection
-        self._leases = Leases(connection)
-        self._counters = Counters(connection)
+        self._leases = leases = Leases(connection)
+        self._counters = counters = Counters(connection)
+        # See books.Rows; not one more call on the way to what a decision asks some ten times.
+        self.find, self.keep, self.drop, self.due = (
+            leases.find,
+            leases.keep,
+            leases.drop,
+            leases.due,
+        )
+        self.overdue = leases.overdue
+        self.used, self.live, self.keys = counters.used, counters.live, counters.keys
+        self.newest_end_us, self.forget = counters.newest_end_us, counters.forget
+        self.add, self.correct = counters.add, counters.correct
+        self.slots, self.move_slots = counters.slots, counters.move_slots
         self._version = self._seen_version = -1  # of the file as we know it; -1: we do not
         self._last_seen_us = 0
         self._changes = 0
@@ -110,64 +120,6 @@ class SQLiteRows:
         """Two rows, once a process unless it is pulled forward."""
         rows = [("boot", boot), ("anchor_us", anchor_us)]
         self._db.executemany("INSERT OR REPLACE INTO limit_meta VALUES (?, ?)", rows)
-
-    # See books.Rows.
-
-    def find(self, reservation_id: str) -> Reservation | None:
-        """At most one lookup by primary key."""
-        return self._leases.find(reservation_id)
-
-    def keep(self, reservation: Reservation) -> None:
-        """One row, written at the end, as all that follows."""
-        self._leases.keep(reservation)
-
-    def drop(self, reservation_id: str) -> None:
-        """One row less."""
-        self._leases.drop(reservation_id)
-
-    def due(self, now_us: int, at_most: int) -> Sequence[Reservation]:
-        """By an index."""
-        return self._leases.due(now_us, at_most)
-
-    def overdue(self, now_us: int) -> Iterable[Reservation]:
-        """By the same index."""
-        return self._leases.overdue(now_us)
-
-    def used(self, key: str, horizon: int) -> int:
-        """At most one sum over the buckets that have left the window."""
-        return self._counters.used(key, horizon)
-
-    def live(self, key: str, horizon: int) -> Iterable[Bucket]:
-        """At most 241 rows."""
-        return self._counters.live(key, horizon)
-
-    def newest_end_us(self, key: str, horizon: int) -> int:
-        """At most one step in an index."""
-        return self._counters.newest_end_us(key, horizon)
-
-    def keys(self) -> Iterator[str]:
-        """A walk over the counters."""
-        return self._counters.keys()
-
-    def add(self, line: Line, *, horizon: int, until_us: int) -> None:
-        """One row for the counter and one for the bucket."""
-        self._counters.add(line, horizon=horizon, until_us=until_us)
-
-    def correct(self, line: Line, *, amount: int, reserved: int, overrun: int) -> None:
-        """The same two rows."""
-        self._counters.correct(line, amount=amount, reserved=reserved, overrun=overrun)
-
-    def slots(self, key: str) -> int:
-        """At most one lookup by primary key."""
-        return self._counters.slots(key)
-
-    def move_slots(self, key: str, by: int) -> None:
-        """One row."""
-        self._counters.move_slots(key, by)
-
-    def forget(self, now_us: int, at_most: int) -> None:
-        """By an index."""
-        self._counters.forget(now_us, at_most)
 
     def _meta(self, name: str) -> int:
         row = self._db.execute("SELECT value FROM limit_meta WHERE name = ?", (name,)).fetchone()

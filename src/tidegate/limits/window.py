@@ -13,7 +13,9 @@ A running total makes a decision cost the same with any amount of traffic in the
 from collections import deque
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import NamedTuple, Protocol
+from typing import Protocol
+
+from msgspec import Struct
 
 from tidegate.limits.ledger import Granted, Limit, NeverFits, Refused, Standing
 
@@ -48,7 +50,7 @@ class Book(Protocol):
         """The end of the newest bucket that ends after `horizon`, or 0."""
 
 
-class Ask(NamedTuple):
+class Ask(Struct, frozen=True, gc=False):
     """What one limit is asked for, with what is known of its counter `key` in `book` now.
 
     `used` is everything that counts now; `end_us` is the bucket that a grant would be in.

@@ -36,7 +36,7 @@ def make(kind: str, folder: Path, clock: ManualClock) -> Ledger:
     if kind == "sqlite":
         return SQLiteLedger(folder / "ledger.db", clock)
     if kind == "owned":
-        return owned(folder / "ledger.db", clock)
+        return owned(file_of(kind, folder), clock)
     # A server has a clock of its own: steps of the wall clock here do not reach it.
     began_us = _us(clock.now_s()) - _us(clock.monotonic_s())
     return RedisLedger(
@@ -46,6 +46,11 @@ def make(kind: str, folder: Path, clock: ManualClock) -> Ledger:
         prefix=prefix(folder),
         given_us=lambda: began_us + _us(clock.monotonic_s()),
     )
+
+
+def file_of(kind: str, folder: Path) -> Path:
+    """Each kind has its own: two of them may play the same history side by side."""
+    return folder / ("owned.db" if kind == "owned" else "ledger.db")
 
 
 class _Owned(OwnedLedger):
@@ -110,7 +115,7 @@ def run(kind: str, folder: Path, body: Body) -> None:
 def check(kind: str, folder: Path) -> None:
     """The books are consistent."""
     if kind in ON_FILE:
-        check_sums(folder)
+        check_sums(folder, kind)
     elif kind == "redis":
         check_keys(folder)
 
@@ -134,7 +139,7 @@ async def take(
 def dump(kind: str, folder: Path) -> Sequence[object]:
     """The whole content of the store, for comparison."""
     if kind in ON_FILE:
-        with closing(sqlite3.connect(folder / "ledger.db")) as db:
+        with closing(sqlite3.connect(file_of(kind, folder))) as db:
             return list(db.iterdump())
     if kind == "redis":
         with keys_of(folder) as (client, keys):
@@ -156,7 +161,7 @@ def _content(client: "redis.Redis", key: bytes) -> object:
 def rows(kind: str, folder: Path) -> tuple[int, int, int]:
     """How many counters, buckets and reservations are stored."""
     if kind in ON_FILE:
-        with closing(sqlite3.connect(folder / "ledger.db")) as db:
+        with closing(sqlite3.connect(file_of(kind, folder))) as db:
             counters, buckets, reservations = (
                 db.execute(f"SELECT COUNT(*) FROM limit_{table}").fetchone()[0]  # noqa: S608
                 for table in ("counters", "buckets", "reservations")
@@ -215,9 +220,9 @@ def check_keys(folder: Path) -> None:
     assert (total, reserved, taken) == (buckets, leased, slots)
 
 
-def check_sums(folder: Path) -> None:
+def check_sums(folder: Path, kind: str = "sqlite") -> None:
     """Totals are the sums of the buckets, leases the sums of the open reservations."""
-    with closing(sqlite3.connect(folder / "ledger.db")) as db:
+    with closing(sqlite3.connect(file_of(kind, folder))) as db:
         assert db.execute("PRAGMA integrity_check").fetchall() == [("ok",)]
         wrong = db.execute(
             "SELECT key, total, (SELECT COALESCE(SUM(amount), 0) FROM limit_buckets b"
