@@ -80,6 +80,9 @@ def test_who_wants_no_fallback_gets_none_in_any_phase(phase: str) -> None:
         exchange = await world.post(stream=True, headers=OFF_HEADER)
         assert exchange.status == status
         assert exchange.header("x-tidegate-attempts") == f"primary:{outcome}"
+        # Nobody else was asked, so the client's own policy of retries is as good as any.
+        useless = outcome in ("context_too_long", "credential")
+        assert exchange.header("x-should-retry") == ("false" if useless else None)
         assert world.providers.order == ["primary"]
         match = next(step for step in world.records.steps if step.stage == "route")
         assert match.values["fallback"] is False

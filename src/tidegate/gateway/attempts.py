@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from random import Random
 
 from tidegate.clock import Clock
-from tidegate.errors import Overloaded
+from tidegate.errors import AllProvidersFailed, Overloaded
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pause import pause
 from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage, Spent
@@ -128,6 +128,9 @@ class Attempts:
             self._watch.note(failover, call.trail.request_id, asked=asked, then=step)
             noted = self._note_skipped(call, noted)
         call.responder.extra.append(attempts_header(failover))
+        if not call.fallback and isinstance(step.error, AllProvidersFailed):
+            # That all targets were tried, which makes a retry useless, is not so here.
+            step.error.should_retry = None
         raise step.error
 
     async def _carried(self, step: Try, call: ChatCall) -> Ended:

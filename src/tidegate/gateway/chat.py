@@ -168,6 +168,7 @@ class Chat:
                     deadlines=deadlines,
                     started_s=started_s,
                     failover=self._walk(route, request, quote, started_s, total_s),
+                    fallback=request.fallback,
                     slow_tokens_per_s=route.breaker.slow_tokens_per_s,
                     charge=charge,
                     trail=trail,

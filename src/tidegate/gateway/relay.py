@@ -72,6 +72,8 @@ class ChatCall:
     trail: Trail
     responder: Responder
     checker: Checker | None = None
+    fallback: bool = True
+    """Other targets may be asked; else a client's own retry may do better than ours did."""
     slow_tokens_per_s: float = 0.0
     """A stream that comes slower is noted against its target; 0: none is."""
     wish: UsageWish = "keep"
