@@ -3,17 +3,17 @@
 import asyncio
 import fcntl
 import sqlite3
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import check_sums, let_writers_end, opened
+from tests.contract.ledger.ledgers import check_sums, let_writers_end, opened, owned
 from tests.wire.ledger_children import child
 from tests.wire.ledger_process import SCOPE, limit
 from tidegate.errors import StoreUnavailable
-from tidegate.limits import Charge, Granted, Limit, Need, SQLiteLedger, Usage
+from tidegate.limits import Charge, Granted, Ledger, Limit, Need, SQLiteLedger, Usage
 from tidegate.limits.group_commit import MAX_BATCH, MAX_QUEUED
 from tidegate.limits.ledger import MAX_AMOUNT
 from tidegate.testing.clock import ManualClock
@@ -30,6 +30,12 @@ def _nobody_left_behind() -> Iterator[None]:
     let_writers_end()
 
 
+Make = Callable[..., Ledger]
+MAKERS = pytest.mark.parametrize(
+    "make", [SQLiteLedger, pytest.param(owned, marks=pytest.mark.full)], ids=["alone", "owned"]
+)
+
+
 async def turns_of_the_loop(count: int) -> None:
     loop = asyncio.get_running_loop()
     for _ in range(count):
@@ -38,15 +44,16 @@ async def turns_of_the_loop(count: int) -> None:
         await turned
 
 
+@MAKERS
 @HOLDERS
 def test_a_file_held_by_another_process_answers_in_time_and_keeps_the_loop_free(
-    tmp_path: Path, holder: str
+    tmp_path: Path, make: Make, holder: str
 ) -> None:
     """P4-15: a busy file is 503 within the configured wait, never an internal error."""
     path = tmp_path / "ledger.db"
 
     async def body() -> None:
-        async with opened(SQLiteLedger(path, ManualClock(), WAIT_S)) as ledger:
+        async with opened(make(path, ManualClock(), WAIT_S)) as ledger:
             async with child(holder, path) as other:
                 assert await other.hears() == "held"
                 asked = asyncio.gather(
@@ -73,14 +80,15 @@ def test_a_file_held_by_another_process_answers_in_time_and_keeps_the_loop_free(
     asyncio.run(body())
 
 
+@MAKERS
 @HOLDERS
-def test_a_short_hold_only_delays(tmp_path: Path, holder: str) -> None:
+def test_a_short_hold_only_delays(tmp_path: Path, make: Make, holder: str) -> None:
     """P4-15: all are answered, none by an error."""
     path = tmp_path / "ledger.db"
 
     async def body() -> None:
         async with (
-            opened(SQLiteLedger(path, ManualClock(), 5.0)) as ledger,
+            opened(make(path, ManualClock(), 5.0)) as ledger,
             child(holder, path) as other,
         ):
             assert await other.hears() == "held"
@@ -96,17 +104,19 @@ def test_a_short_hold_only_delays(tmp_path: Path, holder: str) -> None:
     asyncio.run(body())
 
 
+@MAKERS
 @HOLDERS
 @pytest.mark.parametrize("is_cancelled", [False, True])
 def test_an_end_given_while_the_file_is_held_is_applied_later(
     tmp_path: Path,
+    make: Make,
     holder: str,
     is_cancelled: bool,  # noqa: FBT001
 ) -> None:
     path = tmp_path / "ledger.db"
 
     async def body() -> None:
-        async with opened(SQLiteLedger(path, ManualClock(), WAIT_S)) as ledger:
+        async with opened(make(path, ManualClock(), WAIT_S)) as ledger:
             await ledger.reserve("a", "me", ASKED, lease_s=30.0)
             async with child(holder, path) as other:
                 assert await other.hears() == "held"
@@ -123,7 +133,7 @@ def test_an_end_given_while_the_file_is_held_is_applied_later(
     asyncio.run(body())
 
 
-async def _usage_when_free(ledger: SQLiteLedger) -> Usage:
+async def _usage_when_free(ledger: Ledger) -> Usage:
     for _ in range(30):
         try:
             return await ledger.usage(TOKENS, SCOPE)
@@ -132,10 +142,13 @@ async def _usage_when_free(ledger: SQLiteLedger) -> Usage:
     raise AssertionError("the ledger did not recover")
 
 
+@MAKERS
 @pytest.mark.parametrize("turns", range(12))
-def test_a_reservation_cancelled_at_any_moment_leaves_nothing(tmp_path: Path, turns: int) -> None:
+def test_a_reservation_cancelled_at_any_moment_leaves_nothing(
+    tmp_path: Path, make: Make, turns: int
+) -> None:
     async def body() -> None:
-        async with opened(SQLiteLedger(tmp_path / "ledger.db", ManualClock())) as ledger:
+        async with opened(make(tmp_path / "ledger.db", ManualClock())) as ledger:
             asking = asyncio.ensure_future(ledger.reserve("a", "me", ASKED, lease_s=30.0))
             await turns_of_the_loop(turns * turns)
             asking.cancel()
@@ -147,11 +160,14 @@ def test_a_reservation_cancelled_at_any_moment_leaves_nothing(tmp_path: Path, tu
     asyncio.run(body())
 
 
-def test_a_grant_that_arrives_together_with_a_cancellation_is_undone(tmp_path: Path) -> None:
+@MAKERS
+def test_a_grant_that_arrives_together_with_a_cancellation_is_undone(
+    tmp_path: Path, make: Make
+) -> None:
     path = tmp_path / "ledger.db"
 
     async def body() -> None:
-        async with opened(SQLiteLedger(path, ManualClock())) as ledger:
+        async with opened(make(path, ManualClock())) as ledger:
 
             async def cancel_when_answered() -> None:
                 await ledger.usage(TOKENS, SCOPE)
@@ -210,7 +226,10 @@ def test_tables_of_an_unknown_release_are_left_alone(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
-def test_a_write_that_fails_is_refused_and_its_settlements_are_made_up_for(tmp_path: Path) -> None:
+@MAKERS
+def test_a_write_that_fails_is_refused_and_its_settlements_are_made_up_for(
+    tmp_path: Path, make: Make
+) -> None:
     """A full disk, played by a trigger: what must happen waits until it can."""
     path = tmp_path / "ledger.db"
 
@@ -219,7 +238,7 @@ def test_a_write_that_fails_is_refused_and_its_settlements_are_made_up_for(tmp_p
             db.execute(statement)
 
     async def body() -> None:
-        async with opened(SQLiteLedger(path, ManualClock(), 2.0)) as ledger:
+        async with opened(make(path, ManualClock(), 2.0)) as ledger:
             await ledger.reserve("a", "me", ASKED, lease_s=30.0)
             for event in ("INSERT", "UPDATE"):
                 sabotage(
@@ -240,9 +259,10 @@ def test_a_write_that_fails_is_refused_and_its_settlements_are_made_up_for(tmp_p
     asyncio.run(body())
 
 
-def test_a_bad_call_does_not_harm_those_in_the_same_transaction(tmp_path: Path) -> None:
+@MAKERS
+def test_a_bad_call_does_not_harm_those_in_the_same_transaction(tmp_path: Path, make: Make) -> None:
     async def body() -> None:
-        async with opened(SQLiteLedger(tmp_path / "ledger.db", ManualClock())) as ledger:
+        async with opened(make(tmp_path / "ledger.db", ManualClock())) as ledger:
             twice = (*ASKED, *ASKED)
             odd = (Charge(Limit("\ud800", "tokens", MAX_AMOUNT), SCOPE, 1),)
             answers = await asyncio.gather(

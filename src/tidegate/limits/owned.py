@@ -230,6 +230,7 @@ class OwnedLedger:
         term = frames.Term.of(limit)
         number = self._terms.get(term)
         if number is None:
+            frames.encode(frames.Calls((term,), ()))  # one that cannot be said gets no number
             number = self._terms[term] = len(self._terms)
             if self._line is not None:
                 self._line.introduce(term)

@@ -108,14 +108,19 @@ class Line:
         if not fresh or self._closed:
             self._terms = terms
             return
-        calls = tuple([call for call, _ in fresh])
+        try:
+            data = frames.encode(frames.Calls(tuple(terms), tuple([call for call, _ in fresh])))
+        except (ValueError, OverflowError):
+            # One that cannot be said must not take the others with it.
+            fresh = [one for one in fresh if _can_be_said(*one)]
+            data = frames.encode(frames.Calls(tuple(terms), tuple([call for call, _ in fresh])))
         self._sent += fresh
         self._count_sent += len(fresh)
         self._due.append((self._loop.time() + self._wait_s, self._count_sent))
         if self._timer is None:
             self._timer = self._loop.call_at(self._due[0][0], self._tick)
         was_empty = not self._unsent
-        self._unsent += frames.encode(frames.Calls(tuple(terms), calls))
+        self._unsent += data
         if was_empty:
             self._write()
             if self._unsent:
@@ -196,6 +201,16 @@ class Line:
         for _, waiting in unanswered:
             if not waiting.done():
                 waiting.set_exception(StoreUnavailable("the owner of the ledger is gone"))
+
+
+def _can_be_said(call: frames.Call, waiting: _Waiting) -> bool:
+    try:
+        frames.encode(frames.Calls((), (call,)))
+    except (ValueError, OverflowError) as error:
+        if not waiting.done():
+            waiting.set_exception(error if isinstance(error, ValueError) else ValueError())
+        return False
+    return True
 
 
 __all__ = ["Line", "Unsaid"]
