@@ -1,8 +1,8 @@
 """What does another process do to the ledger's file?
 
 Run as `python -m tests.wire.ledger_process ROLE PLACE [NUMBERS]` by the tests beside it: `race`
-takes all it can get, `write` reserves and settles until it is killed, `lock` and `hog` hold the
-file. Each says a word on stdout when it is ready and goes on at a line on stdin.
+takes all it can get, `write` reserves and settles until it is killed, `write_owned` does so as two
+workers with the owner of their ledger, `lock` and `hog` hold the file. Each says a word on stdout when it is ready and goes on at a line on stdin.
 """
 
 import asyncio
@@ -10,12 +10,14 @@ import fcntl
 import json
 import sqlite3
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import closing
 from pathlib import Path
 
 from tidegate.clock import SystemClock
 from tidegate.limits import Charge, Granted, Ledger, Limit, Need, Refused, SQLiteLedger
+from tidegate.limits.owned import OwnedLedger
+from tidegate.limits.owner import Owner
 from tidegate.limits.redis import RedisLedger
 
 SCOPE = "tenant:acme"
@@ -56,13 +58,14 @@ async def race(place: str, cap: int, tries: int, name: str) -> None:
     say(json.dumps(counts))
 
 
-async def write(path: Path, lease_s: float) -> None:
+async def write(ledgers: Sequence[Ledger], lease_s: float) -> None:
     """Reserve for ever, settle every other one; say each as soon as it is acknowledged."""
-    ledger = SQLiteLedger(path, SystemClock())
-    await ledger.open()
+    for ledger in ledgers:
+        await ledger.open()
     charges = (Charge(limit(10**9), SCOPE, AMOUNT), Charge(parallel(), SCOPE, 1))
 
     async def caller(lane: int) -> None:
+        ledger = ledgers[lane % len(ledgers)]
         for turn in range(10**9):
             name = f"{lane}-{turn}"
             await ledger.reserve(name, OWNER, charges, lease_s=lease_s)
@@ -72,6 +75,13 @@ async def write(path: Path, lease_s: float) -> None:
                 say(f"settled {name}")
 
     await asyncio.gather(*(caller(lane) for lane in range(8)))
+
+
+def owned(path: Path) -> Sequence[Ledger]:
+    """Two workers of an owner in this process, which die with it."""
+    owner = Owner(path, SystemClock())
+    owner.start()
+    return [OwnedLedger(owner.connect(), SQLiteLedger(path, SystemClock())) for _ in range(2)]
 
 
 def parallel() -> Limit:
@@ -105,7 +115,9 @@ def main(role: str, path: str, *numbers: str) -> None:
         case "race":
             asyncio.run(race(path, int(numbers[0]), int(numbers[1]), numbers[2]))
         case "write":
-            asyncio.run(write(Path(path), float(numbers[0])))
+            asyncio.run(write([SQLiteLedger(path, SystemClock())], float(numbers[0])))
+        case "write_owned":
+            asyncio.run(write(owned(Path(path)), float(numbers[0])))
         case "lock":
             lock(Path(path))
         case "hog":

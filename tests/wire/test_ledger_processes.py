@@ -36,24 +36,28 @@ def test_eight_processes_racing_one_file_admit_exactly_the_cap(tmp_path: Path) -
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("lines", [5, 400])
-def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, lines: int) -> None:
-    asyncio.run(_killed_after(tmp_path, lines))
+@pytest.mark.parametrize(
+    ("role", "lines"),
+    [("write", 5), ("write", 400), pytest.param("write_owned", 400, marks=pytest.mark.full)],
+)
+def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, role: str, lines: int) -> None:
+    asyncio.run(_killed_after(tmp_path, lines, role))
 
 
 @pytest.mark.parametrize(
     "turns",
     [pytest.param(20, marks=pytest.mark.full), pytest.param(200, marks=pytest.mark.proof)],
 )
-def test_what_was_acknowledged_survives_many_kills(tmp_path: Path, turns: int) -> None:
+@pytest.mark.parametrize("role", ["write", "write_owned"])
+def test_what_was_acknowledged_survives_many_kills(tmp_path: Path, role: str, turns: int) -> None:
     """R9."""
     for turn in range(turns):
         folder = tmp_path / str(turn)
         folder.mkdir()
-        asyncio.run(_killed_after(folder, 1 + 137 * turn % 2_741))
+        asyncio.run(_killed_after(folder, 1 + 137 * turn % 2_741, role))
 
 
-async def _killed_after(folder: Path, lines: int) -> None:
+async def _killed_after(folder: Path, lines: int, role: str) -> None:
     path, lease_s = folder / "ledger.db", 30.0
     reserved, settled = set[str](), set[str]()
 
@@ -61,7 +65,7 @@ async def _killed_after(folder: Path, lines: int) -> None:
         what, _, name = line.partition(" ")
         (settled if what == "settled" else reserved).add(name)
 
-    async with child("write", path, lease_s) as writer:
+    async with child(role, path, lease_s) as writer:
         for _ in range(lines):
             note(await writer.hears())
         writer.kill()
