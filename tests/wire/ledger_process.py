@@ -2,7 +2,8 @@
 
 Run as `python -m tests.wire.ledger_process ROLE PLACE [NUMBERS]` by the tests beside it: `race`
 takes all it can get, `write` reserves and settles until it is killed, `write_owned` does so as two
-workers with the owner of their ledger, `lock` and `hog` hold the file. Each says a word on stdout when it is ready and goes on at a line on stdin.
+workers with the owner of their ledger, `lock` and `hog` hold the file. Each says a word on stdout
+when it is ready and goes on at a line on stdin.
 """
 
 import asyncio
