@@ -110,6 +110,7 @@ def oracle(play: Play, provider: str) -> Read:
         if name in PAUSES:
             quiet_s += PAUSES[name]
             if quiet_s >= (FIRST_S if read.text is None else IDLE_S):
+                read.whole = finished
                 return read
         elif name in FAULTY:
             return read
@@ -121,7 +122,8 @@ def oracle(play: Play, provider: str) -> Read:
             finished = finished or name == "finish"
             word = f"{provider}{number} " if name == "word" else ""
             read.text = (read.text or "") + word
-    read.whole = finished and play.end == "end"
+    # Only the form of its end can be missing after the finish reason.
+    read.whole = finished
     return read
 
 

@@ -15,7 +15,7 @@ from tidegate.clock import Clock
 from tidegate.errors import AllProvidersFailed, Overloaded
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pause import pause
-from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage, Spent
+from tidegate.gateway.pipeline import ChatAnswer, ChatStream, ResponseStage
 from tidegate.gateway.relay import (
     OUTCOME_OF,
     PASSING,
@@ -25,6 +25,7 @@ from tidegate.gateway.relay import (
     attempts_header,
     outcome_of,
 )
+from tidegate.gateway.spent import Spent
 from tidegate.gateway.target_watch import TargetWatch
 from tidegate.limits.ledger import Need
 from tidegate.providers.base import UsageWish
@@ -302,6 +303,7 @@ class Attempts:
                 before_commit_bytes=self._bounds.before_commit_bytes,
                 tail_comment=call.masking.masking.tail_comment,
                 strip_usage=call.wish != "keep",
+                choices=call.choices,
             )
         return ChatAnswer(
             call.masking.answer_filter(),

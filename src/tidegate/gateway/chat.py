@@ -90,6 +90,14 @@ class ChatRequest:
             raise InvalidRequest(public="'messages' must be a non-empty list.", param="messages")
         return cls(document, model, bool(stream), _wants_fallback(headers))
 
+    @property
+    def choices(self) -> int:
+        """How many answers it asks for; 0 for what a provider may read in some way of its own."""
+        count = self.document.get("n")
+        if count is None:
+            return 1
+        return count if isinstance(count, int) and not isinstance(count, bool) else 0
+
 
 def _wants_fallback(headers: Iterable[Header]) -> bool:
     given = {value.strip().lower() for name, value in headers if name == _FALLBACK}
@@ -168,6 +176,7 @@ class Chat:
                     deadlines=deadlines,
                     started_s=started_s,
                     failover=self._walk(route, request, quote, started_s, total_s),
+                    choices=request.choices,
                     fallback=request.fallback,
                     slow_tokens_per_s=route.breaker.slow_tokens_per_s,
                     charge=charge,

@@ -8,13 +8,12 @@ Lives here: framing, the commit point, what counts as an answer, the order of re
 framing. Does not live here: sockets, clocks and failover (attempts), what is masked (redaction).
 """
 
-from dataclasses import dataclass, field
 from typing import Protocol
 
 from tidegate import sse, strictjson
 from tidegate.errors import TidegateError, UpstreamError, envelope
-from tidegate.limits.estimate import TextMeter
-from tidegate.providers.base import Glance, MalformedEvent, Usage
+from tidegate.gateway.spent import Spent
+from tidegate.providers.base import Glance, MalformedEvent
 from tidegate.providers.openai import glance, glance_completion, without_usage
 from tidegate.providers.usage import reported_usage
 from tidegate.redaction import Counts
@@ -64,61 +63,6 @@ class AnswerFilter(Protocol):
         """The body that may leave; raises MalformedEvent for one that cannot be understood."""
 
 
-@dataclass(slots=True)
-class Spent:
-    """What the answer cost: the upstream's own numbers, and a count of the text beyond them."""
-
-    usage: Usage | None = None
-    meter: TextMeter = field(default_factory=TextMeter)
-
-    @property
-    def prompt(self) -> int | None:
-        """Tokens of the prompt; None if the upstream did not say."""
-        return self.usage.prompt if self.usage else None
-
-    @property
-    def cached(self) -> int:
-        """Tokens of the prompt that the upstream had read before."""
-        return self.usage.cached if self.usage else 0
-
-    @property
-    def counted(self) -> bool:
-        """Whether a part of the answer is our own count, for want of the upstream's."""
-        return self.usage is None or self.meter.tokens > 0
-
-    @property
-    def undivided(self) -> int:
-        """Tokens that the upstream reported as one figure for prompt and answer."""
-        return self.usage.undivided if self.usage else 0
-
-    @property
-    def output_tokens(self) -> int:
-        """Tokens of the answer so far, with all that is undivided."""
-        reported = self.usage.completion + self.usage.undivided if self.usage else 0
-        return reported + self.meter.tokens
-
-    def saw(self, text: str, usage: Usage | None) -> None:
-        """One event, or a whole answer: its text, and what the upstream has counted so far."""
-        if text:
-            self.meter.add(text)
-        if usage is not None:
-            self.usage = usage if self.usage is None else _latest(self.usage, usage)
-            if usage.completion or usage.undivided:
-                # Its number holds the text so far. A report that comes early, with nothing or
-                # one token in it, must not make free what follows for who leaves in between.
-                self.meter = TextMeter()
-
-
-def _latest(before: Usage, after: Usage) -> Usage:
-    """What two reports of one answer come to: what was used does not become less."""
-    prompt = before.prompt if after.prompt is None else after.prompt
-    completion = max(before.completion, after.completion)
-    total = max(before.total, after.total)
-    if prompt is not None:
-        completion = max(completion, total - prompt)
-    return Usage(prompt, completion, total, max(before.cached, after.cached))
-
-
 class ResponseStage(Protocol):
     """What attempts see of an answer, whatever its shape."""
 
@@ -130,6 +74,10 @@ class ResponseStage(Protocol):
     @property
     def held_bytes(self) -> int:
         """Bytes kept that a later call has to work on at once."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether an end at this point, however it comes, would take nothing from the answer."""
 
     @property
     def found(self) -> Counts:
@@ -159,6 +107,7 @@ class ChatStream:
     none, or is cut; what was good before it has been returned. After `[DONE]` further bytes are
     ignored. With `strip_usage` the client did not ask
     for usage and we did: the event that reports it, and the members called usage, do not leave.
+    `choices` is how many were asked for, 0 if that is not clear.
     Nor do events that are none of the dialect: clients look for choices in every one.
     Cost: one pass over the bytes; held text and one unfinished event in memory. Raises only what
     the filter raises.
@@ -167,6 +116,7 @@ class ChatStream:
     __slots__ = (
         "_before_commit",
         "_before_commit_bytes",
+        "_choices",
         "_decoder",
         "_filter",
         "_finished",
@@ -189,8 +139,10 @@ class ChatStream:
         before_commit_bytes: int,
         tail_comment: bool = False,
         strip_usage: bool = False,
+        choices: int = 1,
     ) -> None:
         self._filter = stream_filter
+        self._choices = choices
         self._strip_usage = strip_usage
         self._decoder = sse.Decoder(max_event_bytes)
         self._before_commit = b""
@@ -209,6 +161,11 @@ class ChatStream:
     def held_bytes(self) -> int:
         """Bytes of the event that is not complete yet."""
         return self._decoder.held_bytes
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether every choice that was asked for has its finish reason: the end mark is form."""
+        return 0 < self._choices <= len(self._finished) and not self._opened - self._finished
 
     @property
     def found(self) -> Counts:
@@ -359,6 +316,11 @@ class ChatAnswer:
     def holes(self) -> Holes | None:
         """What the bytes for the client are to be filled from."""
         return self._filter.holes
+
+    @property
+    def is_whole(self) -> bool:
+        """Never before its end: half a document is none."""
+        return False
 
     def feed(self, chunk: bytes) -> bytes:
         """Collects; nothing leaves before the document is whole."""

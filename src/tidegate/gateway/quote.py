@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from math import ceil
 
-from tidegate.gateway.pipeline import Spent
+from tidegate.gateway.spent import Spent
 from tidegate.limits.estimate import answer_tokens
 from tidegate.limits.ledger import MAX_AMOUNT, Charge, LimitTable, Need
 from tidegate.limits.prices import Price, PriceTable

@@ -23,9 +23,10 @@ from tidegate.gateway.clocks import Clocks
 from tidegate.gateway.filters import guarded, unread
 from tidegate.gateway.masking import CallMasking
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.pipeline import ResponseStage, Spent
+from tidegate.gateway.pipeline import ResponseStage
 from tidegate.gateway.quote import Bill, Quote
 from tidegate.gateway.respond import Header, Responder
+from tidegate.gateway.spent import Spent
 from tidegate.providers.base import Provider, Usage, UsageWish
 from tidegate.records.entries import Trail
 from tidegate.redaction.holes import Holes
@@ -72,6 +73,8 @@ class ChatCall:
     trail: Trail
     responder: Responder
     checker: Checker | None = None
+    choices: int = 1
+    """How many the client asked for; 0: what it wrote is odd."""
     fallback: bool = True
     """Other targets may be asked; else a client's own retry may do better than ours did."""
     slow_tokens_per_s: float = 0.0
@@ -216,7 +219,12 @@ class Relay:
         stage, inbox = self._stage, self._inbox
         while not stage.complete:
             inbox.arm(self._clocks.due_s)
-            chunk = await inbox.read()
+            try:
+                chunk = await inbox.read()
+            except AttemptFailed:
+                if not stage.is_whole:
+                    raise
+                chunk = b""  # nothing but the form of its end was missing
             ready = await self._worked_on(chunk)
             self._clocks.saw(stage.tokens_seen)
             if ready and stage.holes is not None:

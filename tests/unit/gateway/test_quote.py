@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.gateway.pipeline import Spent
 from tidegate.gateway.quote import Quote, needs
+from tidegate.gateway.spent import Spent
 from tidegate.limits.ledger import MAX_AMOUNT, Limit, LimitTable, Need
 from tidegate.limits.prices import Price, PriceTable
 from tidegate.policy import Principal

@@ -11,10 +11,10 @@ from tidegate.errors import ContentBlocked, RedactionFailed, TidegateError
 from tidegate.gateway.charge import Charge
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.pipeline import Spent
 from tidegate.gateway.quote import Quote
 from tidegate.gateway.relay import ChatCall, Ended, Relay, outcome_of
 from tidegate.gateway.respond import Responder
+from tidegate.gateway.spent import Spent
 from tidegate.limits.ledger import Need
 from tidegate.policy import Principal
 from tidegate.providers.base import Usage
@@ -57,6 +57,7 @@ class Scene:
         self.tokens_seen = 0
         self.complete = False
         self.held_bytes = 0
+        self.is_whole = False
         self.holes = None
         self.broken: Outcome | None = None
         self.found = Counts(email=1)
