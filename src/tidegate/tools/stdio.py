@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 MAX_LINE_BYTES = 4 * 1024 * 1024
+ENDS_BYTES = 256
 _READ_BYTES = 65536
 
 
@@ -49,8 +50,22 @@ def seize_stdio() -> Wire:
     return Wire(read_fd, write_fd)
 
 
+def size(number: int) -> str:
+    """A number of bytes for people: whole MiB or KiB where it is."""
+    for unit, name in ((1 << 20, "MiB"), (1 << 10, "KiB")):
+        if number >= unit and number % unit == 0:
+            return f"{number // unit} {name}"
+    return f"{number} bytes"
+
+
 class LineTooLong(ValueError):
-    """A line beyond the cap; it was dropped up to its end."""
+    """A line beyond the cap; it was dropped but for its first and last bytes (`ENDS_BYTES`)."""
+
+    def __init__(self, length: int, head: bytes, tail: bytes) -> None:
+        super().__init__("line longer than the cap")
+        self.length = length
+        self.head = head
+        self.tail = tail
 
 
 class LineSplitter:
@@ -58,36 +73,37 @@ class LineSplitter:
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max = max_line_bytes
-        self._tail = bytearray()
-        self._skipping = False
+        self._line = bytearray()
+        self._head: bytes | None = None  # of a line that is being dropped; _line is its tail
+        self._length = 0
 
     def feed(self, chunk: bytes) -> Iterator[bytes | LineTooLong]:
         """The lines that `chunk` completes, without their ends."""
-        *complete, tail = chunk.split(b"\n")
+        *complete, rest = chunk.split(b"\n")
         for piece in complete:
             yield from self._end(piece)
-        self._add(tail)
+        self._add(rest)
 
     def finish(self) -> Iterator[bytes | LineTooLong]:
         """The last line, if its end is missing."""
-        if self._tail or self._skipping:
-            yield from self._end(b"")
+        yield from self._end(b"")
 
     def _add(self, piece: bytes) -> None:
-        if self._skipping:
+        self._line += piece
+        self._length += len(piece)
+        if self._length <= self._max:
             return
-        self._tail += piece
-        if len(self._tail) > self._max:
-            self._skipping = True
-            self._tail.clear()
+        if self._head is None:
+            self._head = bytes(self._line[:ENDS_BYTES])
+        del self._line[:-ENDS_BYTES]
 
     def _end(self, piece: bytes) -> Iterator[bytes | LineTooLong]:
         self._add(piece)
-        skipped, self._skipping = self._skipping, False
-        line = bytes(self._tail)
-        self._tail.clear()
-        if skipped:
-            yield LineTooLong("line longer than the cap")
+        line, head, length = bytes(self._line), self._head, self._length
+        self._line.clear()
+        self._head, self._length = None, 0
+        if head is not None:
+            yield LineTooLong(length, head, line)
         elif line.strip(b" \t\r"):
             yield line
 
@@ -175,6 +191,8 @@ def read_some(fd: int) -> bytes:
 
 
 __all__ = [
+    "ENDS_BYTES",
+    "MAX_LINE_BYTES",
     "BadLine",
     "LineSplitter",
     "LineTooLong",
@@ -184,5 +202,6 @@ __all__ = [
     "read_message",
     "read_some",
     "seize_stdio",
+    "size",
     "write_all",
 ]

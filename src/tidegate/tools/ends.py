@@ -1,0 +1,82 @@
+"""When must this process be over, whatever still runs in it?
+
+Lives here: the last resort of a server whose client has gone: a thread that ends the process
+when a tool blocks the event loop or a thread that cannot be left. Does not live here: the
+ordinary end (lines.py). Code that blocks inside of C and keeps the interpreter's lock stops this
+thread, too; a signal, which clients send next, ends that.
+"""
+
+import os
+import sys
+from collections.abc import Callable
+from contextlib import suppress
+from threading import Lock, Timer
+from types import TracebackType
+from typing import Self
+
+HARD_END_S = 1.8
+"""A client waits two seconds before it sends signals."""
+
+
+class HardEnd:
+    """Once armed, ends the process after `after_s`, unless the block is left before.
+
+    With `stays`, leaving the block changes nothing: the process has nothing else to do. `farewell`
+    runs right before the end, in a thread of its own, and must not block. `leave` is how a process
+    ends without waiting for anybody.
+    """
+
+    def __init__(
+        self,
+        *,
+        stays: bool = False,
+        after_s: float = HARD_END_S,
+        leave: Callable[[int], object] = os._exit,
+    ) -> None:
+        self.farewell: Callable[[], None] | None = None
+        self._stays = stays
+        self._after_s = after_s
+        self._leave = leave
+        self._lock = Lock()
+        self._timer: Timer | None = None
+        self._disarmed = False
+
+    def arm(self, code: int = 0) -> None:
+        """Start counting; from any thread, and only the first time."""
+        with self._lock:
+            if self._timer is not None or self._disarmed:
+                return
+            self._timer = Timer(self._after_s, self._end, (code,))
+            self._timer.daemon = True
+            self._timer.start()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.farewell = None
+        if self._stays:
+            return
+        with self._lock:
+            self._disarmed = True
+            if self._timer is not None:
+                self._timer.cancel()
+
+    def _end(self, code: int) -> None:
+        if self._disarmed:
+            return
+        farewell = self.farewell
+        if farewell is not None:
+            with suppress(OSError):
+                farewell()
+        with suppress(OSError, ValueError):
+            sys.stderr.flush()
+        self._leave(code)
+
+
+__all__ = ["HARD_END_S", "HardEnd"]
