@@ -135,13 +135,16 @@ def error_headers(error: TidegateError) -> list[Header]:
         headers.append((b"www-authenticate", b"Bearer"))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", ", ".join(sorted(error.allowed)).encode("ascii")))
+    # To the microsecond: what clock readings leave behind it is noise, and must not become a
+    # millisecond, or a second.
+    wait_s = None if error.retry_after_s is None else round(error.retry_after_s, 6)
     should_retry = error.should_retry
-    if should_retry is None and error.retry_after_s is not None:
-        should_retry = error.retry_after_s <= MOST_WAITED_S
+    if should_retry is None and wait_s is not None:
+        should_retry = wait_s <= MOST_WAITED_S
     if should_retry is not None:
         headers.append((b"x-should-retry", b"true" if should_retry else b"false"))
-    if error.retry_after_s is not None:
-        wait_ms = max(1, ceil(error.retry_after_s * 1000))
+    if wait_s is not None:
+        wait_ms = max(1, ceil(round(wait_s * 1000, 3)))
         headers.append((b"retry-after", b"%d" % ceil(wait_ms / 1000)))
         headers.append((b"retry-after-ms", b"%d" % wait_ms))
     return headers

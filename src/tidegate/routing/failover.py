@@ -168,7 +168,7 @@ class Failover:
         self._committed = True
         self.attempts.append((self._current.target.provider, Outcome.OK))
         if first_token_s is not None:
-            self._state(self._current.target).saw_first_token(first_token_s, now_s)
+            self._state(self._current.target).latency.saw(first_token_s, now_s)
 
     def note_room(self, scarce_s: float, now_s: float) -> None:
         """Record what room the target under way says it has (retry_after.scarce_for_s)."""
@@ -213,8 +213,7 @@ class Failover:
             if self._was_cut_short(current):
                 verdict = Verdict.NEUTRAL
             elif not self._committed:
-                # It would have taken at least that long.
-                state.saw_first_token(now_s - current.not_before_s, now_s)
+                state.latency.missed(now_s - current.not_before_s, now_s)
         before = state.breaker.state(now_s)
         state.history.saw(outcome, verdict)
         ours = handling.trips is not Trips.NAMED or current.target.upstream_model is not None

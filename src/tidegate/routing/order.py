@@ -81,7 +81,7 @@ def _by_latency(
     """The fastest to its first token first, unless another one is to be measured."""
 
     def place(target: Target) -> tuple[bool, float]:
-        known_s = states[target].first_token_s
+        known_s = states[target].latency.expected_s
         return states[target].is_scarce(now_s), float("inf") if known_s is None else known_s
 
     picked = sorted(targets, key=place)
@@ -100,11 +100,11 @@ def _unmeasured(targets: list[Target], states: _States, now_s: float) -> Target 
     Where nothing of late is known of any of them, there is too little traffic to spend on
     measuring: then the last that was heard counts.
     """
-    any_measured = any(state.is_measured(now_s) for state in states.values())
+    any_known = any(state.latency.is_known(now_s) for state in states.values())
     for target in targets:
-        state = states[target]
-        wanted = not state.is_measured(now_s) if any_measured else state.first_token_s is None
-        if wanted and state.wait_s(now_s) == 0.0 and state.explore(now_s):
+        state, latency = states[target], states[target].latency
+        wanted = not latency.is_known(now_s) if any_known else latency.expected_s is None
+        if wanted and state.wait_s(now_s) == 0.0 and latency.explore(now_s):
             return target
     return None
 

@@ -14,8 +14,9 @@ MAX_S = 600.0
 _SCARCE = 0.02
 _UNNAMED_S = 5.0
 
-_NUMBER = re.compile(r"[0-9]{1,15}(?:\.[0-9]{1,9})?")
-_DURATION = re.compile(r"(?:[0-9]{1,9}(?:\.[0-9]{1,9})?(?:ms|us|µs|ns|s|m|h|d))+")
+# As many digits as somebody cares to send: an absurd wait means "very long", not "none".
+_NUMBER = re.compile(r"[0-9]+(?:\.[0-9]+)?")
+_DURATION = re.compile(r"(?:[0-9]+(?:\.[0-9]+)?(?:ms|us|µs|ns|s|m|h|d))+")
 _PIECE = re.compile(r"([0-9]+(?:\.[0-9]+)?)(ms|us|µs|ns|s|m|h|d)")
 _UNITS = {
     "ns": 1e-9,
@@ -34,7 +35,7 @@ _HTTP_DATES = (
     re.compile(r"[a-z]{6,9}, (?P<d>[0-9]{2})-(?P<b>[a-z]{3})-(?P<y>[0-9]{2}) (?P<t>[0-9:]{8}) gmt"),
     re.compile(r"[a-z]{3} (?P<b>[a-z]{3}) (?P<d>[ 0-9][0-9]) (?P<t>[0-9:]{8}) (?P<y>[0-9]{4})"),
 )
-_FIELD_RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)=([0-9]{1,9})")
+_FIELD_RESET = re.compile(r"(?:^|[;,\s])(?:reset|t)=([0-9]+)")
 
 
 def retry_after_s(

@@ -8,18 +8,13 @@ do about it (failover.py).
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from math import exp
 
 from tidegate.routing.breaker import Breaker, BreakerSettings, State
 from tidegate.routing.history import History
+from tidegate.routing.latency import Latency
 from tidegate.routing.outcome import Outcome
 from tidegate.routing.plan import Target
 from tidegate.routing.retries import RetryBudget
-
-_NEWEST = 0.3
-_FADES_S = 10.0
-_STALE_S = 60.0
-_EXPLORES_S = 10.0
 
 TargetKey = tuple[str, str | None, str]
 
@@ -28,23 +23,19 @@ class TargetState:
     """The memory about one target."""
 
     __slots__ = (
-        "_explored_until_s",
-        "_measured_at_s",
         "_retries",
         "_scarce_until_s",
         "breaker",
         "cooling_until_s",
-        "first_token_s",
         "history",
+        "latency",
     )
 
     def __init__(self, settings: BreakerSettings) -> None:
         self.breaker = Breaker(settings)
         self.history = History()
         self.cooling_until_s = float("-inf")
-        self.first_token_s: float | None = None
-        self._measured_at_s = float("-inf")
-        self._explored_until_s = float("-inf")
+        self.latency = Latency()
         self._scarce_until_s = float("-inf")
         self._retries = RetryBudget()
 
@@ -59,33 +50,6 @@ class TargetState:
     def retry(self, now_s: float) -> None:
         """Take one such retry out of the budget."""
         self._retries.spend(now_s)
-
-    def saw_first_token(self, seconds: float, now_s: float) -> None:
-        """Take a measurement into the moving average `first_token_s`.
-
-        The newest counts three tenths, and more the longer the one before it is ago.
-        """
-        if self.first_token_s is None:
-            self.first_token_s = seconds
-        else:
-            age_s = max(0.0, now_s - self._measured_at_s)
-            newest = max(_NEWEST, 1.0 - exp(-age_s / _FADES_S))
-            self.first_token_s += newest * (seconds - self.first_token_s)
-        self._measured_at_s = now_s
-
-    def is_measured(self, now_s: float) -> bool:
-        """Whether `first_token_s` is of late."""
-        return now_s - self._measured_at_s < _STALE_S
-
-    def explore(self, now_s: float) -> bool:
-        """Whether this caller shall measure the target. Ask only if nothing of late is known.
-
-        One caller at a time is sent, so that few meet a target that has become slow.
-        """
-        if now_s < self._explored_until_s:
-            return False
-        self._explored_until_s = now_s + _EXPLORES_S
-        return True
 
     def note_room(self, now_s: float, scarce_s: float) -> None:
         """It said that for `scarce_s` there is (almost) no room left; 0.0: there is."""
@@ -184,7 +148,7 @@ def _snapshot(key: TargetKey, state: TargetState, now_s: float) -> TargetSnapsho
         wait_s=state.wait_s(now_s),
         opened_by=state.breaker.opened_by,
         share=state.breaker.share(now_s),
-        first_token_s=state.first_token_s,
+        first_token_s=state.latency.first_token_s,
         successes=state.history.successes,
         failures=state.history.failures,
         recent=state.history.recent,

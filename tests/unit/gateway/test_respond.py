@@ -110,6 +110,10 @@ def test_a_named_field_is_the_only_fifth_member() -> None:
         (1.0, b"1", b"1000"),
         (1.0001, b"2", b"1001"),
         (59.4, b"60", b"59400"),
+        (360.0000000001, b"360", b"360000"),
+        (123_456.78 + 300.0 - 123_456.78, b"300", b"300000"),
+        (299.999999999, b"300", b"300000"),
+        (4.015, b"5", b"4015"),
     ],
 )
 def test_a_wait_is_rounded_up_and_never_nothing(wait_s: float, whole: bytes, ms: bytes) -> None:

@@ -215,16 +215,16 @@ def test_what_was_measured_and_said_is_kept_for_the_order() -> None:
     of, targets = route(PRIMARY, BACKUP), Targets()
     failover = walk(of, targets)
     failover.note_room(5.0, 0.0)
-    failover.start(0.0)
+    failover.start(0.5)
     failover.note_room(5.0, 0.5)
-    failover.on(Outcome.TIMEOUT, 3.0)
-    failover.commit(3.25, first_token_s=0.25)
+    failover.on(Outcome.TIMEOUT, 3.5)
+    failover.commit(3.75, first_token_s=0.25)
     failover.finished(Outcome.OK, 9.0)
     primary, backup = (targets.state(target, of.breaker) for target in (PRIMARY, BACKUP))
-    # A time-out took at least as long as it lasted.
-    assert (primary.first_token_s, backup.first_token_s) == (3.0, 0.25)
+    assert (primary.latency.first_token_s, primary.latency.expected_s) == (None, 3.0)
+    assert (backup.latency.first_token_s, backup.latency.expected_s) == (0.25, 0.25)
     assert primary.is_scarce(5.4)
-    assert not backup.is_scarce(3.0)
+    assert not backup.is_scarce(3.5)
 
 
 def test_a_fast_failure_is_no_measurement() -> None:
@@ -232,4 +232,4 @@ def test_a_fast_failure_is_no_measurement() -> None:
     failover = walk(of, targets)
     failover.start(0.0)
     failover.on(Outcome.SERVER_ERROR, 0.01)
-    assert targets.state(PRIMARY, of.breaker).first_token_s is None
+    assert targets.state(PRIMARY, of.breaker).latency.expected_s is None

@@ -147,7 +147,7 @@ def test_a_slow_caller_cannot_have_a_healthy_target_left_alone() -> None:
         late.on(Outcome.TIMEOUT, 10.0)
     state = targets.state(PRIMARY, of.breaker)
     assert state.breaker.state(10.0) is State.CLOSED
-    assert (state.history.failures, state.first_token_s) == (0, None)
+    assert (state.history.failures, state.latency.expected_s) == (0, None)
 
 
 @pytest.mark.parametrize(
@@ -180,4 +180,4 @@ def test_a_plain_answer_that_breaks_its_total_after_it_began_is_slow_too() -> No
         failover.finished(Outcome.TIMEOUT, 10.0)
     state = targets.state(PRIMARY, of.breaker)
     assert state.breaker.state(10.0) is State.OPEN
-    assert state.first_token_s == pytest.approx(0.1)
+    assert state.latency.expected_s == pytest.approx(0.1)

@@ -107,7 +107,7 @@ class Fleet:
             self.now_s += every_s
             first = ordered(self.of, self.targets, self.draw, self.now_s)[0]
             state = self.targets.state(first, self.of.breaker)
-            state.saw_first_token(self.latency_s[first.provider], self.now_s)
+            state.latency.saw(self.latency_s[first.provider], self.now_s)
             seen[first.provider] += 1
         return seen
 
@@ -151,14 +151,14 @@ def test_with_too_little_traffic_to_measure_the_last_that_was_heard_counts() -> 
 
 def test_one_request_at_a_time_measures_an_unknown_target() -> None:
     of, targets = route("least_latency", A, B), Targets()
-    targets.state(B, of.breaker).saw_first_token(0.2, 0.0)
+    targets.state(B, of.breaker).latency.saw(0.2, 0.0)
     orders = [names(ordered(of, targets, lambda: 0.99, 1.0 + n)) for n in range(12)]
     assert orders == ["ab"] + ["ba"] * 9 + ["ab", "ba"]
 
 
 def test_a_resting_target_is_not_measured() -> None:
     of, targets = route("least_latency", A, B), Targets()
-    targets.state(B, of.breaker).saw_first_token(0.2, 0.0)
+    targets.state(B, of.breaker).latency.saw(0.2, 0.0)
     targets.state(A, of.breaker).cool(0.0, 30.0)
     assert names(ordered(of, targets, row(0.99), 1.0)) == "ba"
     assert names(ordered(of, targets, row(), 30.0)) == "ab"
@@ -167,7 +167,7 @@ def test_a_resting_target_is_not_measured() -> None:
 def test_one_pick_in_twenty_explores_the_others_evenly() -> None:
     of, targets = route("least_latency", A, B, C), Targets()
     for target, latency_s in ((A, 0.1), (B, 0.2), (C, 0.3)):
-        targets.state(target, of.breaker).saw_first_token(latency_s, 0.0)
+        targets.state(target, of.breaker).latency.saw(latency_s, 0.0)
     seen = firsts(of, targets, 8_000)
     assert within_three_sigma(seen["b"], 8_000, 0.025)
     assert within_three_sigma(seen["c"], 8_000, 0.025)
@@ -194,7 +194,7 @@ def test_a_target_in_its_ramp_is_first_in_its_share_of_its_picks(
 ) -> None:
     targets, of = in_ramp(A, 100.0), route(strategy, A, B)
     for target, latency_s in ((A, 0.1), (B, 0.9)):
-        targets.state(target, of.breaker).saw_first_token(latency_s, 100.0)
+        targets.state(target, of.breaker).latency.saw(latency_s, 100.0)
     usual = {"priority": 1.0, "weighted": 0.5, "least_latency": 0.95}[strategy]
     seen = firsts(of, targets, 4_000, now_s=100.0 + after_s)
     assert within_three_sigma(seen["a"], 4_000, usual * share)
@@ -239,7 +239,7 @@ def test_where_all_are_equals_a_target_without_room_comes_last_until_its_reset(
     of = route(strategy, Target("a", weight=1000), B, C)
     targets = scarce(of, of.targets[0], 6.0)
     for target, latency_s in zip(of.targets, (0.1, 0.2, 0.3), strict=True):
-        targets.state(target, of.breaker).saw_first_token(latency_s, 0.0)
+        targets.state(target, of.breaker).latency.saw(latency_s, 0.0)
     draw: Iterator[float] = itertools.cycle((0.5, 0.6, 0.7))
     assert names(ordered(of, targets, draw.__next__, 5.9))[-1] == "a"
     assert names(ordered(of, targets, draw.__next__, 6.0))[0] == "a"
@@ -268,7 +268,7 @@ def test_an_order_holds_every_target_once_whatever_the_state(seed: int) -> None:
         if permit is not None:
             state.breaker.record(permit, rng.choice(list(Verdict)), now_s)
         if rng.random() < 0.5:
-            state.saw_first_token(rng.random(), now_s)
+            state.latency.saw(rng.random(), now_s)
         state.note_room(now_s, rng.choice((0.0, 5.0)))
         order = ordered(of, targets, rng.random, now_s, prompt_tokens=rng.choice((None, 50)))
         assert sorted(order, key=pool.index) == pool

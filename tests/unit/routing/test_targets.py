@@ -1,7 +1,5 @@
 """The memory about targets: what is shared, what survives, what is shown."""
 
-import pytest
-
 from tidegate.routing import (
     BreakerSettings,
     Failover,
@@ -128,16 +126,3 @@ def test_each_route_judges_a_shared_target_by_its_own_settings() -> None:
     assert targets.look(Target("a"), 1.0).state is State.CLOSED
     second.on(Outcome.TIMEOUT, 1.0)
     assert targets.look(Target("a"), 1.0).state is State.OPEN
-
-
-def test_the_moving_average_of_the_first_token_forgets_with_time() -> None:
-    state = Targets().state(Target("a"), SETTINGS)
-    assert not state.is_measured(0.0)
-    state.saw_first_token(1.0, 0.0)
-    assert state.first_token_s == 1.0
-    state.saw_first_token(2.0, 0.0)
-    assert state.first_token_s == pytest.approx(1.3)
-    state.saw_first_token(0.1, 59.0)
-    assert state.first_token_s == pytest.approx(0.1, abs=0.01)
-    assert state.is_measured(118.9)
-    assert not state.is_measured(119.0)
