@@ -27,7 +27,7 @@ from tidegate.limits.group_commit import MAX_BATCH, GroupCommit
 if TYPE_CHECKING:
     from tidegate.limits.ledger import Limit
 
-_READ_BYTES = 262_144
+_READ_BYTES = 65_536  # more would be mapped anew for each read, which costs ten times as much
 _UNSENT_BYTES = 67_108_864
 """A worker that reads nothing while this much waits for it is given up."""
 

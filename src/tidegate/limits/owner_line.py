@@ -16,7 +16,7 @@ from tidegate.frames import Frames, Malformed
 from tidegate.limits import owner_frames as frames
 from tidegate.limits.group_commit import MAX_QUEUED
 
-_READ_BYTES = 262_144
+_READ_BYTES = 65_536  # more would be mapped anew for each read, which costs ten times as much
 
 _Waiting = asyncio.Future[frames.Answer]
 
