@@ -121,7 +121,10 @@ def test_the_attempt_bound_limits_the_shares() -> None:
     of = route(
         PRIMARY, BACKUP, THIRD, attempts=2, deadlines=Deadlines(first_token_s=9.0, total_s=6.0)
     )
-    assert tried(walk(of).start(0.0)).deadline_s == 3.0
+    failover = walk(of)
+    assert tried(failover.start(0.0)).deadline_s == 3.0
+    # The second call is the last: what is left is its own.
+    assert tried(failover.on(Outcome.SERVER_ERROR, 1.0)).deadline_s == 6.0
 
 
 @pytest.mark.parametrize(("stream", "deadline_s"), [(True, 3.0), (False, 10.0)])

@@ -52,6 +52,8 @@ def test_how_long_a_target_rests(
     failover.start(7.0)
     failover.on(outcome, 7.0, retry_after_s=own_s)
     assert targets.state(PRIMARY, of.breaker).wait_s(7.0) == rest_s
+    told = [(change.kind, change.reason, change.pause_s) for change in failover.changes]
+    assert told == ([("cooling", outcome, rest_s)] if rest_s else [])
 
 
 def test_an_open_target_is_skipped_and_shown() -> None:
@@ -166,6 +168,37 @@ def test_an_attempt_that_had_its_fair_share_of_the_request_counts(
     deadline_s = tried(failover.start(0.0)).deadline_s
     failover.on(Outcome.TIMEOUT, deadline_s)
     assert known.state(PRIMARY, of.breaker).breaker.state(deadline_s) is State.OPEN
+
+
+@pytest.mark.parametrize(
+    ("targets", "begins_s", "counts"),
+    [
+        # Of 5 s in all, two targets may expect 2.5 s each, and one may expect its own 4 s.
+        ((PRIMARY, BACKUP), 2.0, True),
+        ((PRIMARY, BACKUP), 2.54, True),  # a timer may fire that much early
+        ((PRIMARY, BACKUP), 2.56, False),
+        ((PRIMARY,), 1.0, True),
+        ((PRIMARY,), 1.06, False),
+    ],
+)
+def test_what_is_a_fair_share_of_a_request_that_began_late(
+    targets: tuple[Target, ...], begins_s: float, *, counts: bool
+) -> None:
+    known, of = (
+        Targets(),
+        route(
+            *targets,
+            deadlines=Deadlines(first_token_s=4.0, total_s=5.0),
+            breaker=BreakerSettings(consecutive=1),
+        ),
+    )
+    if len(targets) == 2:
+        known.state(BACKUP, of.breaker).cool(0.0, 99.0)
+    failover = walk(of, known)
+    assert tried(failover.start(begins_s)).deadline_s == 5.0
+    failover.on(Outcome.TIMEOUT, 5.0)
+    state = known.state(PRIMARY, of.breaker).breaker.state(5.0)
+    assert state is (State.OPEN if counts else State.CLOSED)
 
 
 def test_a_plain_answer_that_breaks_its_total_after_it_began_is_slow_too() -> None:

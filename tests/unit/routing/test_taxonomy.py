@@ -107,6 +107,7 @@ class After:
         self.targets = Targets()
         self.failover = Failover(self.of, self.targets, started_s=0.0, total_s=10.0)
         tried(self.failover.start(0.0))
+        assert self.failover.alert == ""
         wait_s = retry_after_s(headers or {}, 1_800_000_000.0)
         self.step: Step = self.failover.on(outcome, 0.0, retry_after_s=wait_s)
         self.state = self.targets.state(target, self.of.breaker)
