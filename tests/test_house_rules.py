@@ -100,6 +100,19 @@ def pyproject() -> dict[str, dict[str, object]]:
     return tomllib.loads((ROOT / "pyproject.toml").read_text())
 
 
+def test_no_test_compares_all_that_was_logged() -> None:
+    """A thread of an earlier test may still speak: tests.logged has the lines of one place."""
+    every = re.compile(r"caplog\.(records\s*==|record_tuples|messages\b)|in caplog\.records\]")
+    found = [
+        f"{short(path)}:{number}"
+        for path in CODE
+        if path.parent.name != "tests"
+        for number, line in enumerate(path.read_text().splitlines(), 1)
+        if every.search(line)
+    ]
+    assert found == []
+
+
 def test_the_run_time_dependencies_are_at_most_twelve_and_requirements_txt_has_the_same() -> None:
     project = pyproject()["project"]
     extras = project["optional-dependencies"]
