@@ -16,7 +16,7 @@ from tidegate.limits import Charge, Granted, Need, Refused, SQLiteLedger
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.testing.clock import ManualClock
 
-WAIT_S = 0.4
+WAIT_S = 0.5
 TOKENS = limit(100)
 ASKED = (Charge(TOKENS, SCOPE, 10),)
 FULL = (Charge(TOKENS, SCOPE, 100),)

@@ -18,7 +18,7 @@ from tidegate.limits.group_commit import MAX_BATCH, MAX_QUEUED
 from tidegate.limits.ledger import MAX_AMOUNT
 from tidegate.testing.clock import ManualClock
 
-WAIT_S = 0.4
+WAIT_S = 0.5
 TOKENS = limit(100)
 ASKED = (Charge(TOKENS, SCOPE, 10),)
 HOLDERS = pytest.mark.parametrize("holder", ["lock", "hog"])
