@@ -9,8 +9,9 @@ The deadline of an attempt is `first_token_s` from its start, never past the end
   - stream: the first content must be there by then; afterwards the caller's idle and total
     clocks run.
   - plain answer: the whole answer must be there by then. An operator of slow models raises
-    `first_token_s` of the route. Only a route with a single target may use all that is left of
-    the request: cutting it early would turn a late answer into none.
+    `first_token_s` of the route. Only where nobody else can be asked (one target, one attempt, no
+    fallback wanted) may it use all that is left of the request: cutting it early would turn a
+    late answer into none.
   - an attempt that would eat all that is left, while other targets could still be tried, gets
     an equal share of it instead.
 Time spent before the first attempt (body, limits) counts against the request, because the walk
@@ -108,11 +109,10 @@ class Failover:
         self._order = route.targets if order is None else order
         self._states = {target: targets.state(target, route.breaker) for target in self._order}
         self._ends_s = started_s + total_s
-        shares = min(route.attempts, len(self._order))
-        self._fair_s = min(route.deadlines.first_token_s, total_s / max(1, shares))
-        self._stream = stream
-        self._single = single
         self._most_calls = 1 if single else route.attempts
+        self._most_targets = min(self._most_calls, len(self._order))
+        self._fair_s = min(route.deadlines.first_token_s, total_s / max(1, self._most_targets))
+        self._stream = stream
         self._next = 0
         self._calls = 0
         self._current: Try | None = None
@@ -296,7 +296,7 @@ class Failover:
 
     def _deadline(self, now_s: float) -> float:
         left_s = self._ends_s - now_s
-        alone = (self._single or len(self._order) == 1) and not self._stream
+        alone = self._most_targets == 1 and not self._stream
         own_s = left_s if alone else self._route.deadlines.first_token_s
         if own_s < left_s:
             return now_s + own_s

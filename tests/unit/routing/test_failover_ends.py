@@ -1,5 +1,7 @@
 """When a walk ends: deadlines of the attempts and the last word to the client."""
 
+from dataclasses import replace
+
 import pytest
 
 from tests.unit.routing.walks import (
@@ -15,7 +17,15 @@ from tests.unit.routing.walks import (
     walk,
 )
 from tidegate.errors import UpstreamRejectedRequest
-from tidegate.routing import TAXONOMY, BreakerSettings, Cooling, Deadlines, Outcome, Targets
+from tidegate.routing import (
+    TAXONOMY,
+    BreakerSettings,
+    Cooling,
+    Deadlines,
+    Failover,
+    Outcome,
+    Targets,
+)
 
 
 def resting(*waits: float) -> Targets:
@@ -132,6 +142,15 @@ def test_a_single_target_may_use_the_whole_request_for_a_plain_answer(
     *, stream: bool, deadline_s: float
 ) -> None:
     assert tried(walk(route(PRIMARY), stream=stream).start(0.0)).deadline_s == deadline_s
+
+
+def test_so_may_a_request_that_can_ask_nobody_else() -> None:
+    of = route(PRIMARY, BACKUP, THIRD)
+    once = walk(replace(of, attempts=1), stream=False)
+    single = Failover(of, Targets(), started_s=0.0, total_s=10.0, stream=False, single=True)
+    for failover in (once, single):
+        assert tried(failover.start(0.0)).deadline_s == 10.0
+        assert given_up(failover.on(Outcome.TIMEOUT, 10.0)).status == 504
 
 
 def test_time_spent_before_the_first_attempt_counts_against_the_request() -> None:

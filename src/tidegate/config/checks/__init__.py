@@ -7,6 +7,7 @@ configuration and writes to the findings; parts already known to be broken stay 
 from tidegate.config.checks.effect import check_effect
 from tidegate.config.checks.folders import check_folders
 from tidegate.config.checks.names import check_names
+from tidegate.config.checks.parameters import check_parameters
 from tidegate.config.checks.prices import check_prices
 from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.redaction import check_redaction
@@ -22,6 +23,7 @@ __all__ = ["check"]
 def check(config: Config, findings: Findings) -> None:
     """Every rule between keys."""
     check_shape(config, findings)
+    check_parameters(config, findings)
     check_names(config, findings)
     check_reach(config, findings)
     check_redaction(config, findings)

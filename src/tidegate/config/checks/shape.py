@@ -11,7 +11,7 @@ from tidegate.config.models import Config
 from tidegate.config.places import Path
 from tidegate.config.sections.identity import UNITS, Limit
 from tidegate.config.sections.mcp import Allow, Deny, McpServer, Rule
-from tidegate.config.sections.routing import Route
+from tidegate.config.sections.routing import Deadlines, Route
 from tidegate.config.shapes import Section, split_url
 
 
@@ -127,15 +127,7 @@ def _route(route: Route, path: Path, findings: Findings) -> None:
             "raise `max_s` or lower `on_429_s`",
         )
     _weights(route, path, findings)
-    deadlines = route.deadlines
-    if {"first_token_s", "total_s"} <= deadlines.model_fields_set and (
-        deadlines.first_token_s > deadlines.total_s
-    ):
-        findings.warn(
-            (*path, "deadlines", "first_token_s"),
-            f"longer than `total_s: {deadlines.total_s:g}`, which ends the request first",
-            "raise `total_s` or lower `first_token_s`",
-        )
+    _deadlines(route.deadlines, (*path, "deadlines"), findings)
     if "tool_results" in route.redaction.model_fields_set:
         findings.warn(
             (*path, "redaction", "tool_results"),
@@ -143,6 +135,31 @@ def _route(route: Route, path: Path, findings: Findings) -> None:
             "for a route write `request` or `response`",
             at_key=True,
         )
+
+
+_CLOCKS = (
+    ("connect_s", "first_token_s", "which ends the attempt first"),
+    ("first_token_s", "total_s", "which ends the request first"),
+    ("first_token_s", "stream_total_s", "which ends the stream first"),
+    ("total_s", "stream_total_s", "so a stream has less time than a plain answer"),
+)
+"""Pairs of clocks of which the first is not meant to be longer, and what follows if it is."""
+
+
+def _deadlines(deadlines: Deadlines, path: Path, findings: Findings) -> None:
+    """One word about each clock at most, and none where a default stands beside it."""
+    told: set[str] = set()
+    for first, second, follows in _CLOCKS:
+        bound = getattr(deadlines, second)
+        if not {first, second} <= deadlines.model_fields_set or first in told:
+            continue
+        if getattr(deadlines, first) > bound:
+            told.add(first)
+            findings.warn(
+                (*path, first),
+                f"longer than `{second}: {bound:g}`, {follows}",
+                f"raise `{second}` or lower `{first}`",
+            )
 
 
 def _weights(route: Route, path: Path, findings: Findings) -> None:
