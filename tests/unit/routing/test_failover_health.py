@@ -214,3 +214,21 @@ def test_a_plain_answer_that_breaks_its_total_after_it_began_is_slow_too() -> No
     state = targets.state(PRIMARY, of.breaker)
     assert state.breaker.state(10.0) is State.OPEN
     assert state.latency.expected_s == pytest.approx(0.1)
+
+
+def test_what_changed_for_others_is_told_with_its_reason_and_its_time() -> None:
+    targets, of = Targets(), route(breaker=BreakerSettings(consecutive=1, open_s=5.0))
+    first = walk(of, targets)
+    first.start(1.0)
+    first.on(Outcome.TIMEOUT, 4.0)
+    (opened,) = first.changes
+    assert (opened.target, opened.kind, opened.reason) == (PRIMARY, "opened", "timeout,consecutive")
+    assert opened.pause_s == 5.0
+    probe = Failover(of, targets, started_s=9.0, total_s=10.0)
+    probe.start(9.0)
+    probe.commit(9.5)
+    probe.finished(Outcome.OK, 10.0)
+    assert [(c.kind, c.reason, c.pause_s) for c in probe.changes] == [
+        ("probe", "", 0.0),
+        ("closed", "ok", 0.0),
+    ]
