@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.mcp_wrap import wrap
 from tidegate.tools.stdio import seize_stdio
 
 if TYPE_CHECKING:
@@ -58,3 +59,6 @@ def _load(target: str) -> "ToolServer":
     if not isinstance(server, ToolServer):
         raise click.BadParameter(f"'{target}' is not a ToolServer; name one as MODULE:SERVER")
     return server
+
+
+mcp.add_command(wrap)
