@@ -1,7 +1,7 @@
 """How are strict tools served from the command line?
 
-Lives here: `tidegate mcp serve`. Does not live here: the tools (demo.support, or your module) and
-how they are served (tools).
+Lives here: `tidegate mcp serve`. Does not live here: the tools (demo.support, or your module),
+how they are served (tools), the listener (mcp_http).
 """
 
 import logging
@@ -12,31 +12,60 @@ from typing import TYPE_CHECKING
 
 import click
 
+from tidegate.cli.mcp_http import serve_http
 from tidegate.cli.mcp_wrap import wrap
 from tidegate.tools.stdio import seize_stdio
 
 if TYPE_CHECKING:
     from tidegate.tools import ToolServer
+    from tidegate.tools.profiles import Profile
 
 
 @click.group(epilog="Example: tidegate mcp serve")
 def mcp() -> None:
-    """Strict MCP tools on stdin and stdout."""
+    """Strict MCP tools, on stdio and over HTTP."""
 
 
-@mcp.command(epilog="Example: tidegate mcp serve my_tools:server")
+@mcp.command(epilog="Example: tidegate mcp serve my_tools:server --http 127.0.0.1:9000")
 @click.argument("target", metavar="[MODULE:SERVER]", required=False)
-def serve(target: str | None) -> None:
-    """Serve MODULE:SERVER, a ToolServer, over stdio; by default the support demo.
+@click.option("--http", "address", metavar="HOST:PORT", help="Serve over HTTP; port 0: a free one.")
+@click.option("--errors", type=click.Choice(["brief", "spec"]), help="The profile of errors.")
+def serve(target: str | None, address: str | None, errors: "Profile | None") -> int:
+    """Serve MODULE:SERVER, a ToolServer; by default the support demo on stdio.
 
-    Only protocol messages reach stdout, whatever the tools, their imports or their children
-    print. With LEAK_DEMO=1 the demo's refund tool prints on purpose, to show it.
+    On stdio only protocol messages reach stdout, whatever the tools, their imports or their
+    children print. With --http the endpoint is /mcp; an address that other machines reach needs
+    TIDEGATE_TOKEN, which callers then bear. --errors says how wrong arguments and unknown tools
+    are told: brief, as errors -32602 and -32601, or spec, as MCP 2025-11-25 and later have it.
     """
     # First of all: what is imported from here on may print as it likes.
-    wire = seize_stdio()
-    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(name)s %(message)s")
+    wire = seize_stdio() if address is None else None
+    _log_to_stderr()
     server = _demo() if target is None else _load(target)
-    server.run_stdio(wire)
+    if errors is not None:
+        server.errors = errors
+    if address is not None:
+        return serve_http(server, address, os.environ.get("TIDEGATE_TOKEN"))
+    server.run_stdio(wire, ends_process=True)
+    return 0
+
+
+class _Lines(logging.Formatter):
+    """Names the incident that a client was told of, so that its trace is found."""
+
+    def format(self, record: logging.LogRecord) -> str:
+        """One record; the incident stands beside the name of the event."""
+        incident = getattr(record, "incident", None)
+        text = super().format(record)
+        first, _, rest = text.partition("\n")
+        told = first if incident is None else f"{first} incident={incident}"
+        return f"{told}\n{rest}" if rest else told
+
+
+def _log_to_stderr() -> None:
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(_Lines("%(name)s %(message)s"))
+    logging.basicConfig(handlers=[handler], level=logging.INFO)
 
 
 def _demo() -> "ToolServer":

@@ -1,64 +1,125 @@
 """How are strict tools served over MCP?
 
-Lives here: the mapping between strict tools and the official SDK's low-level server, and the loop
-that serves one client over stdio. Does not live here: the checks (strict.py), descriptors and
-lines (stdio.py). The SDK's high-level server is not used: it coerces arguments and drops unknown
-ones before a tool sees them.
+Lives here: the mapping between strict tools and the official SDK's low-level server. Does not live
+here: the checks (strict), what is told when a call goes wrong (profiles), descriptors and lines
+(stdio), HTTP (http). The SDK's high-level server is not used: it coerces arguments and drops
+unknown ones before a tool sees them.
 """
 
-import logging
-import secrets
-import sys
-from collections.abc import Sequence
-from dataclasses import asdict
-from types import TracebackType
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import anyio
 import mcp_types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
-from mcp.shared.exceptions import MCPError
-from mcp.shared.message import SessionMessage
-from pydantic import ValidationError
 
 from tidegate import __version__, strictjson
 from tidegate.tools import stdio
-from tidegate.tools.blocking import BlockingThread
-from tidegate.tools.strict import Answer, InvalidArguments, StrictTool, ToolFailure
+from tidegate.tools.boundary import ToolError, guard, tool_boundary
+from tidegate.tools.context import ToolContext
+from tidegate.tools.ends import HardEnd
+from tidegate.tools.http import HttpApp, http_app
+from tidegate.tools.lines import LineSession
+from tidegate.tools.profiles import (
+    PROFILES,
+    FailedResult,
+    Profile,
+    Refused,
+    Trouble,
+    UnknownTool,
+    WrongArguments,
+    tell,
+)
+from tidegate.tools.strict import InvalidArguments, StrictTool, ToolFailure, ToolResult
 
-logger = logging.getLogger(__name__)
+_MIB = 1024 * 1024
 
-INVALID_PARAMS, UNKNOWN_TOOL, CRASHED = -32602, -32601, -32603
-_GRACE_S = 1.5
-
-_Context = ServerRequestContext[Any]
+_Context = ServerRequestContext[Any, Any]
 
 
 class ToolServer:
-    """Serves `tools` to one MCP client.
+    """Serves `tools` over MCP, to one client on stdio or to many over HTTP.
 
-    Invalid arguments are error -32602, an unknown tool is -32601, a ToolFailure is a result with
-    `isError`, and a crash is -32603 with a constant text and an id that the log has too.
+    `errors` is the profile of the errors that clients get (profiles). Raises ValueError for two
+    tools of one name and for an unknown profile. `server` is the SDK's low-level server, for
+    methods that are not offered here.
     """
 
-    def __init__(self, tools: Sequence[StrictTool[Any]], *, name: str = "tidegate-tools") -> None:
-        self._tools = {tool.name: tool for tool in tools}
-        self._listed = [
-            mcp_types.Tool(name=t.name, description=t.description, input_schema=t.schema())
-            for t in tools
-        ]
+    def __init__(
+        self,
+        tools: Sequence[StrictTool[Any]],
+        *,
+        name: str = "tidegate-tools",
+        errors: Profile = "brief",
+        version: str | None = None,
+        instructions: str | None = None,
+        max_line_bytes: int = 4 * _MIB,
+        max_body_bytes: int = 4 * _MIB,
+    ) -> None:
+        self.errors = errors
+        self.max_line_bytes, self.max_body_bytes = max_line_bytes, max_body_bytes
+        self._tools: dict[str, StrictTool[Any]] = {}
+        for tool in tools:
+            if tool.name in self._tools:
+                raise ValueError(f"two tools are called {tool.name!r}")
+            self._tools[tool.name] = tool
+        self._listed = [_listed(tool) for tool in tools]
+        schemas = {tool.name: tool.input_schema for tool in self._listed}
         self.server: Server[Any] = Server(
-            name, version=__version__, on_list_tools=self._list, on_call_tool=self._call
+            name,
+            version=version or __version__,
+            instructions=instructions,
+            on_list_tools=self._list,
+            on_call_tool=self._call,
+            get_tool_input_schema=schemas.get,
         )
+        self.server.middleware.insert(0, guard)
 
-    def run_stdio(self, wire: stdio.Wire | None = None) -> None:
+    @property
+    def errors(self) -> Profile:
+        """The profile of errors; may be changed before serving."""
+        return self._errors
+
+    @errors.setter
+    def errors(self, profile: Profile) -> None:
+        if profile not in PROFILES:
+            raise ValueError(f"errors is one of {', '.join(PROFILES)}")
+        self._errors: Profile = profile
+
+    def run_stdio(self, wire: stdio.Wire | None = None, *, ends_process: bool = False) -> None:
         """Serves until stdin ends; every call taken by then is answered.
 
         Hand over a `wire` that was seized before the imports of your program, or leave it to
-        this call.
+        this call. While it serves, the process is over two seconds after the client has gone,
+        whatever a tool still does; with `ends_process` also if that happens after this call
+        returned (a thread that goes on, a handler at exit).
         """
-        anyio.run(self._serve, wire or stdio.seize_stdio())
+        with HardEnd(stays=ends_process) as hard_end:
+            anyio.run(self._serve, wire or stdio.seize_stdio(), hard_end)
+
+    def http_app(
+        self,
+        *,
+        allowed_hosts: Collection[str] = (),
+        allowed_origins: Collection[str] = (),
+        path: str = "/mcp",
+        token: str | None = None,
+    ) -> HttpApp:
+        """An ASGI application that serves both eras of Streamable HTTP at `path`.
+
+        A request must name this machine in Host: a loopback name where the server listens on
+        loopback, an IP address elsewhere, or one of `allowed_hosts`; and come from no other
+        Origin than its own or one of `allowed_origins`. With a `token` it must bear that.
+        """
+        return http_app(
+            self.server,
+            allowed_hosts=allowed_hosts,
+            allowed_origins=allowed_origins,
+            path=path,
+            token=token,
+            max_body_bytes=self.max_body_bytes,
+        )
 
     async def _list(
         self, _: _Context, __: mcp_types.PaginatedRequestParams | None
@@ -66,149 +127,79 @@ class ToolServer:
         return mcp_types.ListToolsResult(tools=self._listed)
 
     async def _call(
-        self, _: _Context, params: mcp_types.CallToolRequestParams
-    ) -> mcp_types.CallToolResult:
+        self, context: _Context, params: mcp_types.CallToolRequestParams
+    ) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
         tool = self._tools.get(params.name)
         if tool is None:
-            raise MCPError(UNKNOWN_TOOL, "Unknown tool")
+            return self._tell(UnknownTool())
         try:
-            with _ToolBoundary():
-                return _result(await tool(params.arguments or {}))
+            with tool_boundary():
+                return _result(await tool(params.arguments or {}, _Call(context)))
         except InvalidArguments as error:
-            faults = [asdict(fault) for fault in error.faults]
-            first = f"{error.faults[0].pointer}: {error.faults[0].sentence}"
-            raise MCPError(
-                INVALID_PARAMS, f"Invalid arguments: {first}", {"faults": faults}
-            ) from None
+            return self._tell(WrongArguments(error.faults))
         except ToolFailure as failure:
-            return _result(str(failure), failed=True)
+            return self._tell(Refused(str(failure)))
 
-    async def _serve(self, wire: stdio.Wire) -> None:
+    def _tell(self, trouble: Trouble) -> mcp_types.CallToolResult:
+        told = tell(trouble, self._errors)
+        if isinstance(told, FailedResult):
+            content = mcp_types.TextContent(type="text", text=told.text)
+            made = mcp_types.CallToolResult(content=[content], is_error=True)
+            return made if told.meta is None else made.model_copy(update={"meta": told.meta})
+        raise ToolError(told.code, told.message, told.data, in_result=self._errors == "brief")
+
+    async def _serve(self, wire: stdio.Wire, hard_end: HardEnd) -> None:
         async with anyio.create_task_group() as tasks:
-            session = _StdioSession(wire, tasks.cancel_scope)
+            session = LineSession(
+                wire, tasks.cancel_scope, hard_end, max_line_bytes=self.max_line_bytes
+            )
             tasks.start_soon(session.read)
             tasks.start_soon(session.write)
             options = self.server.create_initialization_options()
             await self.server.run(session.requests, session.answers, options)
 
 
-class _ToolBoundary:
-    """Where the code of a tool, which is not ours, ends: its crash becomes a constant answer.
+class _Call(ToolContext):
+    """The context of one call that came over MCP."""
 
-    Without it the SDK shows the text of an exception to clients of the older revisions.
-    """
+    def __init__(self, request: _Context) -> None:
+        self.request = request
 
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
+    async def progress(
+        self, done: float, total: float | None = None, message: str | None = None
     ) -> None:
-        expected = (InvalidArguments, ToolFailure, MCPError)
-        if isinstance(error, Exception) and not isinstance(error, expected):
-            incident = secrets.token_hex(8)
-            logger.error("tool_crashed", extra={"incident": incident}, exc_info=error)
-            data = {"incident": incident}
-            raise MCPError(CRASHED, "The tool failed. The incident is logged.", data) from None
+        """See ToolContext."""
+        await self.request.session.report_progress(done, total, message)
 
 
-class _StdioSession:
-    """The two ends of the SDK's streams, joined to the wire; `scope` is what runs on it."""
-
-    def __init__(self, wire: stdio.Wire, scope: anyio.CancelScope) -> None:
-        self._wire = wire
-        self._scope = scope
-        self._reader, self._writer = BlockingThread("stdin"), BlockingThread("stdout")
-        self._to_sdk, self.requests = anyio.create_memory_object_stream[SessionMessage | Exception](
-            0
-        )
-        self.answers, self._from_sdk = anyio.create_memory_object_stream[SessionMessage](0)
-        self._open_ids: set[int | str] = set()
-        self._all_answered = anyio.Event()
-        self._at_end = False
-
-    async def read(self) -> None:
-        """Lines to messages, until stdin ends and what was asked is answered."""
-        splitter = stdio.LineSplitter()
-        async with self._to_sdk:
-            chunk = await self._next()
-            while chunk:
-                for line in splitter.feed(chunk):
-                    await self._take(line)
-                chunk = await self._next()
-            for line in splitter.finish():
-                await self._take(line)
-            # The SDK gives up running calls when its stream closes; a call that was taken may
-            # already have moved money, so its answer is worth a short wait.
-            self._at_end = True
-            if self._open_ids:
-                with anyio.move_on_after(_GRACE_S):
-                    await self._all_answered.wait()
-
-    async def write(self) -> None:
-        """Answers to lines."""
-        async with self._from_sdk:
-            async for answer in self._from_sdk:
-                identifier = getattr(answer.message, "id", None)
-                await self._send(stdio.message_line(answer))
-                self._open_ids.discard(identifier if identifier is not None else "")
-                if self._at_end and not self._open_ids:
-                    self._all_answered.set()
-
-    async def _next(self) -> bytes:
-        # A thread, because neither epoll nor kqueue can watch a redirected file.
-        return await self._reader.run(stdio.read_some, self._wire.read_fd)
-
-    async def _take(self, line: bytes | stdio.LineTooLong) -> None:
-        try:
-            await self._to_sdk.send(SessionMessage(self._message(line)))
-        except stdio.BadLine as bad:
-            sys.stderr.write(f"tidegate: dropped a line: {bad.reason}\n")
-            await self._send(stdio.error_line(bad.code, bad.reason))
-
-    def _message(self, line: bytes | stdio.LineTooLong) -> mcp_types.JSONRPCMessage:
-        if isinstance(line, stdio.LineTooLong):
-            raise stdio.BadLine(stdio.INVALID_REQUEST, "the line is longer than 4 MiB")
-        value = stdio.read_message(line)
-        identifier = value.get("id")
-        is_request = "method" in value and isinstance(identifier, int | str)
-        if is_request and identifier in self._open_ids:
-            raise stdio.BadLine(stdio.INVALID_REQUEST, "this id is already in flight")
-        try:
-            message: mcp_types.JSONRPCMessage = mcp_types.jsonrpc_message_adapter.validate_python(
-                value, by_name=False
-            )
-        except ValidationError:
-            raise stdio.BadLine(stdio.INVALID_REQUEST, "not a JSON-RPC message") from None
-        if is_request and isinstance(identifier, int | str):
-            self._open_ids.add(identifier)
-        if value.get("method") == "notifications/cancelled":
-            self._forget(value.get("params"))
-        return message
-
-    def _forget(self, params: object) -> None:
-        """A cancelled request has no answer: it holds up neither its id nor the end."""
-        identifier = params.get("requestId") if isinstance(params, dict) else None
-        if isinstance(identifier, int | str):
-            self._open_ids.discard(identifier)
-
-    async def _send(self, data: bytes) -> None:
-        try:
-            await self._writer.run(stdio.write_all, self._wire.write_fd, data)
-        except BrokenPipeError:
-            # Nobody listens any more: there is nothing left to do, and nobody to tell.
-            self._scope.cancel()
+def _listed(tool: StrictTool[Any]) -> mcp_types.Tool:
+    hints = {
+        key if key == "title" else f"{key}Hint": value for key, value in tool.annotations.items()
+    }
+    return mcp_types.Tool(
+        name=tool.name,
+        description=tool.description,
+        input_schema=tool.schema(),
+        output_schema=tool.output_schema(),
+        annotations=mcp_types.ToolAnnotations.model_validate(hints) if hints else None,
+    )
 
 
-def _result(answer: Answer, *, failed: bool = False) -> mcp_types.CallToolResult:
-    text = answer if isinstance(answer, str) else strictjson.dumps(answer).decode()
-    content: list[mcp_types.ContentBlock] = [mcp_types.TextContent(type="text", text=text)]
-    if isinstance(answer, dict):
-        return mcp_types.CallToolResult(content=content, structured_content=answer)
-    return mcp_types.CallToolResult(content=content, is_error=failed)
+def _result(answer: Any) -> mcp_types.CallToolResult | mcp_types.InputRequiredResult:
+    """Raises what any part of a tool's answer raises that cannot be written as JSON."""
+    if isinstance(answer, mcp_types.CallToolResult | mcp_types.InputRequiredResult):
+        return answer
+    value, meta = (answer.value, answer.meta) if isinstance(answer, ToolResult) else (answer, {})
+    text = value if isinstance(value, str) else strictjson.dumps(value).decode()
+    made = mcp_types.CallToolResult(
+        content=[mcp_types.TextContent(type="text", text=text)],
+        structured_content=value if isinstance(value, dict) else None,
+    )
+    return (
+        made.model_copy(update={"meta": strictjson.loads(strictjson.dumps(dict(meta)))})
+        if meta
+        else made
+    )
 
 
 __all__ = ["ToolServer"]

@@ -5,8 +5,9 @@ tool of an async function. Does not live here: MCP (server.py), what a particula
 """
 
 import inspect
+import re
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from math import isinf
 from types import MappingProxyType
@@ -15,6 +16,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_ty
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
+from tidegate.tools.context import ToolContext
+from tidegate.tools.profiles import Fault
+from tidegate.tools.spelling import as_json_spells
 from tidegate.tools.written import exact
 
 if TYPE_CHECKING:
@@ -24,6 +28,10 @@ if TYPE_CHECKING:
 
 _NOT_FINITE = "Input should be a finite number"
 _MOST_FAULTS, _MOST_POINTER_CHARS = 20, 200
+_NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_ANNOTATIONS: Mapping[str, type] = MappingProxyType(
+    {"title": str, "readOnly": bool, "destructive": bool, "idempotent": bool, "openWorld": bool}
+)
 _BOUNDS = MappingProxyType(
     {
         "gt": "exclusiveMinimum",
@@ -50,6 +58,26 @@ class StrictInput(BaseModel):
         hide_input_in_errors=True,
     )
 
+    @classmethod
+    def __get_pydantic_core_schema__(
+        cls, source: Any, handler: "GetCoreSchemaHandler"
+    ) -> core_schema.CoreSchema:
+        made: core_schema.CoreSchema = as_json_spells(handler(source))
+        return made
+
+
+class StrictOutput(BaseModel):
+    """What a tool promises to answer: published as its outputSchema, and held to it."""
+
+    model_config = ConfigDict(
+        strict=True,
+        extra="forbid",
+        frozen=True,
+        allow_inf_nan=False,
+        hide_input_in_errors=True,
+        revalidate_instances="always",
+    )
+
 
 class _Exactly:
     """Makes a Decimal of any JSON number, by its literal, and publishes a number."""
@@ -64,11 +92,15 @@ class _Exactly:
     ) -> "JsonSchemaValue":
         # A Decimal is published as a number or text, its bounds beside that under Python's names.
         made = handler(schema)
+        if "anyOf" not in made:
+            return made  # of a result: an exact number is written as text
         del made["anyOf"]
         return {"type": "number", **{_BOUNDS.get(key, key): made[key] for key in made}}
 
 
 def _exactly(value: object) -> Decimal:
+    if isinstance(value, Decimal) and value.is_finite():
+        return value  # of our own making: JSON has none
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise PydanticCustomError("number_type", "Input should be a number")
     try:
@@ -92,20 +124,6 @@ class ToolFailure(Exception):
     """The call was fine and the world said no; `str(failure)` is for the model to read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fault:
-    """What is wrong with one argument: a JSON pointer, the rule, and a sentence; never the value.
-
-    The pointer is cut where names of the caller's make it long.
-
-    The sentence of a rule that a tool's author wrote is the text of the author's ValueError.
-    """
-
-    pointer: str
-    rule: str
-    sentence: str
-
-
 class InvalidArguments(ValueError):
     """The call was not a valid thing to ask; `faults` has one entry for each wrong argument."""
 
@@ -115,47 +133,156 @@ class InvalidArguments(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
+class ToolResult:
+    """An answer that says more than its value: `meta` becomes the `_meta` of the MCP result."""
+
+    value: object
+    meta: Mapping[str, object] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
 class StrictTool(Generic[InputT]):
-    """A tool whose published schema is the model that checks its calls."""
+    """A tool whose published schema is the model that checks its calls.
+
+    `annotations` are hints for clients, by the names that MCP gives them without "Hint".
+    """
 
     name: str
     description: str
     model: type[InputT]
-    run: Callable[[InputT], Awaitable[Answer]]
+    run: Callable[..., Awaitable[object]]
+    output: type[StrictOutput] | None = None
+    annotations: Mapping[str, object] = field(default_factory=dict)
+    takes_context: bool = False
 
     def schema(self) -> dict[str, Any]:
-        """JSON Schema 2020-12 of the arguments; `additionalProperties` is false."""
+        """JSON Schema 2020-12 of the arguments; `additionalProperties` is false at every level."""
         return self.model.model_json_schema()
+
+    def output_schema(self) -> dict[str, Any] | None:
+        """JSON Schema 2020-12 of the result, if the tool promises one."""
+        return None if self.output is None else self.output.model_json_schema(mode="serialization")
 
     def check(self, arguments: Mapping[str, object]) -> InputT:
         """The checked arguments; raises InvalidArguments with the first faults."""
         try:
             checked = self.model.model_validate(dict(arguments))
         except ValidationError as error:
-            found = error.errors(include_url=False, include_context=False)[:_MOST_FAULTS]
-            raise InvalidArguments(tuple(_fault(item) for item in found)) from None
+            raise InvalidArguments(faults_of(error)) from None
         if (place := _infinite(arguments, ())) is not None:
             # A field that takes anything took it; no tool expects one.
             raise InvalidArguments((Fault(_pointer(place), "finite_number", _NOT_FINITE),))
         return checked
 
-    async def __call__(self, arguments: Mapping[str, object]) -> Answer:
-        """Checks, then runs. Raises InvalidArguments and ToolFailure."""
-        return await self.run(self.check(arguments))
+    async def __call__(
+        self, arguments: Mapping[str, object], context: ToolContext | None = None
+    ) -> Any:
+        """Checks, runs, and checks what was promised: text, a tree of JSON or a ToolResult.
+
+        Raises InvalidArguments and ToolFailure. Everything else is a crash of the tool, also
+        pydantic's error about a result that breaks the published schema.
+        """
+        call = self.check(arguments)
+        if self.takes_context:
+            return self._promised(await self.run(call, context or ToolContext()))
+        return self._promised(await self.run(call))
+
+    def _promised(self, answer: object) -> object:
+        if isinstance(answer, ToolResult):
+            return replace(answer, value=self._promised(answer.value))
+        if self.output is None:
+            return answer
+        # An instance is checked as well: whoever built it may have left the checks out.
+        return self.output.model_validate(answer).model_dump(mode="json", by_alias=True)
 
 
-def strict_tool(run: Callable[[InputT], Awaitable[Answer]]) -> StrictTool[InputT]:
-    """A tool named like the function `run`, described by its docstring.
+def strict_tool(
+    run: Callable[..., Awaitable[object]] | None = None,
+    /,
+    *,
+    name: str | None = None,
+    output: type[StrictOutput] | None = None,
+    annotations: Mapping[str, object] | None = None,
+) -> Any:
+    """A tool named like the function it decorates, described by its docstring.
 
-    The one parameter is annotated with a StrictInput; raises TypeError when it is not.
+    The first parameter is annotated with a StrictInput; a second one, if any, with ToolContext.
+    `output`, or a return annotation that is a StrictOutput, publishes what the tool answers and
+    holds it to that. `annotations` takes title, readOnly, destructive, idempotent and openWorld.
+    Raises TypeError for what is no strict tool.
     """
-    name = getattr(run, "__name__", "")
-    parameters = list(inspect.signature(run).parameters)
-    hints = get_type_hints(run)
-    model = hints.get(parameters[0]) if len(parameters) == 1 else None
-    if not (isinstance(model, type) and issubclass(model, StrictInput)):
-        raise TypeError(f"{name}: a strict tool takes one argument, annotated with a StrictInput")
-    return StrictTool(name, inspect.getdoc(run) or "", cast("type[InputT]", model), run)
+
+    def decorate(function: Callable[..., Awaitable[object]]) -> StrictTool[Any]:
+        return _made(function, name, output, dict(annotations or {}))
+
+    return decorate if run is None else decorate(run)
+
+
+def _made(
+    function: Callable[..., Awaitable[object]],
+    name: str | None,
+    output: type[StrictOutput] | None,
+    annotations: dict[str, object],
+) -> StrictTool[Any]:
+    name = name or str(getattr(function, "__name__", ""))
+    if _NAME.fullmatch(name) is None:
+        raise TypeError(f"{name[:140]!r}: a tool's name is 1 to 128 of A-Z a-z 0-9 _ . -")
+    if unknown := annotations.keys() - _ANNOTATIONS.keys():
+        raise TypeError(f"{name}: no annotation is called {min(unknown)!r}")
+    for key, value in annotations.items():
+        if not isinstance(value, _ANNOTATIONS[key]):
+            raise TypeError(f"{name}: the annotation {key!r} is a {_ANNOTATIONS[key].__name__}")
+    parameters = list(inspect.signature(function).parameters)
+    hints = get_type_hints(function)
+    model, *rest = [hints.get(parameter) for parameter in parameters] or [None]
+    if not (
+        _is_a(model, StrictInput) and (not rest or (len(rest) == 1 and rest[0] is ToolContext))
+    ):
+        raise TypeError(
+            f"{name}: a strict tool takes one argument, annotated with a StrictInput, "
+            "and perhaps a second one, annotated with ToolContext"
+        )
+    promised = output or hints.get("return")
+    tool = StrictTool(
+        name,
+        inspect.getdoc(function) or "",
+        cast("type[StrictInput]", model),
+        function,
+        cast("type[StrictOutput]", promised) if _is_a(promised, StrictOutput) else None,
+        annotations,
+        takes_context=bool(rest),
+    )
+    _refuse_open(name, tool.schema())
+    _refuse_open(name, tool.output_schema() or {})
+    return tool
+
+
+def _is_a(hint: object, base: type) -> bool:
+    return isinstance(hint, type) and issubclass(hint, base)
+
+
+def _refuse_open(name: str, schema: object) -> None:
+    """A level that takes unknown fields would be published, and enforced, as open."""
+    if isinstance(schema, list):
+        for item in schema:
+            _refuse_open(name, item)
+    if not isinstance(schema, dict):
+        return
+    if (
+        isinstance(schema.get("properties"), dict)
+        and schema.get("additionalProperties") is not False
+    ):
+        title = schema.get("title", "a model")
+        raise TypeError(f"{name}: {title} takes unknown fields; make it a StrictInput")
+    for key, item in schema.items():
+        if key not in {"default", "examples", "const", "enum"}:
+            _refuse_open(name, item)
+
+
+def faults_of(error: ValidationError) -> tuple[Fault, ...]:
+    """The first faults that pydantic found, as they may be told."""
+    found = error.errors(include_url=False, include_context=False, include_input=True)
+    return tuple(_fault(item) for item in found[:_MOST_FAULTS])
 
 
 def _fault(item: "ErrorDetails") -> Fault:
@@ -188,7 +315,10 @@ __all__ = [
     "Fault",
     "InvalidArguments",
     "StrictInput",
+    "StrictOutput",
     "StrictTool",
     "ToolFailure",
+    "ToolResult",
+    "faults_of",
     "strict_tool",
 ]
