@@ -288,7 +288,7 @@ def _rest(outcome: Outcome) -> str:
         return ""
     rest_s = _ended(outcome, 1.0)[0].look(Target("only"), 1.0).cooling_s
     return (
-        f"{rest_s:.0f} s, or longer if it says so"
+        f"{rest_s:.0f} s, or longer if it says so; at most `cooling.max_s`"
         if rest_s > 60
         else f"as it says, else {rest_s:.0f} s"
     )
