@@ -332,3 +332,22 @@ def test_a_prompt_too_long_is_not_asked_again_while_the_larger_target_rests() ->
 
     clock = ManualClock()
     virtually(clock, body())
+
+
+@pytest.mark.parametrize("why", ["one target", "one attempt", "no fallback wished"])
+def test_a_plain_answer_that_nobody_else_can_give_has_all_the_time(why: str) -> None:
+    async def body() -> None:
+        world = ChatWorld(
+            clock=clock,
+            primary=after(2.0, GOOD_WHOLE),
+            backup=GOOD_WHOLE,
+            deadlines=TIMES,
+            targets=ALONE if why == "one target" else ("primary", "backup"),
+            attempts=1 if why == "one attempt" else 3,
+        )
+        wishes = [("x-tidegate-fallback", "off")] if why == "no fallback wished" else []
+        exchange = await world.post(headers=wishes)
+        assert exchange.header("x-tidegate-attempts") == "primary:ok"
+
+    clock = ManualClock()
+    virtually(clock, body())
