@@ -14,8 +14,9 @@ from tidegate.config.places import Path
 _Bounds = tuple[float | None, float | None]
 _ANY: _Bounds = (None, None)
 _WHOLE: Mapping[str, _Bounds] = {
-    "max_completion_tokens": (1, None),
-    "max_tokens": (1, None),
+    # The same bound as `default_output_tokens`: what is reserved must fit some limit.
+    "max_completion_tokens": (1, 10_000_000),
+    "max_tokens": (1, 10_000_000),
     "seed": _ANY,
 }
 _NUMBERS: Mapping[str, _Bounds] = {
@@ -58,6 +59,4 @@ def _is_within(value: float, bounds: _Bounds) -> bool:
 
 def _said(bounds: _Bounds) -> str:
     low, high = bounds
-    if low is None:
-        return ""
-    return f", at least {low:g}" if high is None else f" from {low:g} to {high:g}"
+    return "" if low is None or high is None else f" from {low:.10g} to {high:.10g}"
