@@ -326,13 +326,14 @@ def test_closing_does_not_wait_for_a_file_that_stays_held(tmp_path: Path) -> Non
     asyncio.run(body())
 
 
+@MAKERS
 @pytest.mark.full
-def test_more_than_can_ever_be_answered_is_refused_at_once(tmp_path: Path) -> None:
+def test_more_than_can_ever_be_answered_is_refused_at_once(tmp_path: Path, make: Make) -> None:
     """BerriAI/litellm#38193: a stuck file must not eat the memory."""
     path = tmp_path / "ledger.db"
 
     async def body() -> None:
-        async with opened(SQLiteLedger(path, ManualClock(), 4.0)) as ledger:
+        async with opened(make(path, ManualClock(), 4.0)) as ledger:
             with path.with_name(path.name + ".lock").open("w") as beside:
                 fcntl.flock(beside, fcntl.LOCK_EX)
                 asked = [
@@ -348,12 +349,13 @@ def test_more_than_can_ever_be_answered_is_refused_at_once(tmp_path: Path) -> No
     asyncio.run(body())
 
 
+@MAKERS
 def test_a_stepped_wall_clock_is_reported_once_each_way(
-    tmp_path: Path, caplog: pytest.LogCaptureFixture
+    tmp_path: Path, make: Make, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def body() -> None:
         clock = ManualClock()
-        async with opened(SQLiteLedger(tmp_path / "ledger.db", clock)) as ledger:
+        async with opened(make(tmp_path / "ledger.db", clock)) as ledger:
             for step_s in (0.0, 3_600.0, 0.0, -3_600.0, 0.0):
                 clock.step(step_s)
                 await ledger.usage(TOKENS, SCOPE)

@@ -18,6 +18,7 @@ from tidegate.limits.group_commit import MAX_QUEUED
 
 _READ_BYTES = 65_536  # more would be mapped anew for each read, which costs ten times as much
 
+_MUST_HAPPEN = (frames.Settle, frames.Release)
 _Waiting = asyncio.Future[frames.Answer]
 
 
@@ -67,7 +68,7 @@ class Line:
 
     def submit(self, call: frames.Call) -> _Waiting:
         """Send it with the others of this turn; the future raises StoreUnavailable, ValueError."""
-        if len(self._sent) >= MAX_QUEUED and not isinstance(call, frames.Settle | frames.Release):
+        if len(self._sent) + len(self._fresh) >= MAX_QUEUED and not isinstance(call, _MUST_HAPPEN):
             raise Unsaid("ledger queue full")
         if not self._fresh:
             self._loop.call_soon(self._flush)
