@@ -14,8 +14,10 @@ CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 
 
 @asynccontextmanager
-async def world(*scripts: Script) -> AsyncIterator[tuple[AiohttpTransport, ScriptedUpstream]]:
-    transport = AiohttpTransport()
+async def world(
+    *scripts: Script, at_once_s: float = WAIT_S
+) -> AsyncIterator[tuple[AiohttpTransport, ScriptedUpstream]]:
+    transport = AiohttpTransport(at_once_s=at_once_s)
     await transport.open()
     try:
         async with ScriptedUpstream(*scripts) as upstream:

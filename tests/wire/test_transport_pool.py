@@ -87,13 +87,15 @@ async def _reset(exchange: UpstreamExchange) -> None:
     exchange.reset()
 
 
-@pytest.mark.parametrize("case", ["not_replayable", "fresh", "byte_seen", "twice"])
+@pytest.mark.parametrize("case", ["not_replayable", "fresh", "byte_seen", "twice", "late"])
 def test_a_request_is_not_sent_again_when_that_might_do_harm(run: Run, case: str) -> None:
     async def body() -> None:
         good = steps(answer_bytes(body=b"1"))
         vanish = cut_after(b"HTTP/1.1 2" if case == "byte_seen" else b"")
         scripts = [vanish] if case == "fresh" else [good, vanish, vanish]
-        async with world(*scripts) as (transport, upstream):
+        # Who has had the request for a while may have worked on it.
+        at_once_s = -1.0 if case == "late" else WAIT_S
+        async with world(*scripts, at_once_s=at_once_s) as (transport, upstream):
             if case != "fresh":
                 await told(transport, upstream)
             replayable = case != "not_replayable"

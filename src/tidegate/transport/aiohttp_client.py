@@ -6,9 +6,9 @@ arrive undecoded and are decoded here piece by piece. Does not live here: deadli
 connection stands (inbox.py), what an answer means (routing.outcome).
 
 A kept-alive socket may be dead before we notice. Such a request is sent again, once, on a
-fresh connection, if it is `replayable`, the socket had served before and no byte of an answer was
-seen; the other sockets kept for that upstream are then not trusted either.
-Any other loss is reported: for a tool call nobody can know whether it was carried out.
+fresh connection, if it is `replayable`, the socket had served before and was lost at once, without
+a byte of an answer; the other sockets kept for that upstream are then not trusted either.
+Any other loss is reported: who worked on a request before it broke off has had it.
 """
 
 import asyncio
@@ -35,6 +35,7 @@ from tidegate.transport.upstream import Attempt, Failure, ResponseSink, Upstream
 logger = logging.getLogger(__name__)
 
 _KEEPALIVE_S = 15.0
+_AT_ONCE_S = 0.5  # a long round trip: the news of an earlier close may be under way that long
 _READ_BYTES = 65_536
 _FIELD_BYTES = 8_190
 _FIELDS = 100
@@ -55,9 +56,13 @@ class AiohttpTransport:
     """Attempts over one aiohttp session. `open` it in the loop that serves, `close` it there."""
 
     def __init__(
-        self, *, tls: ssl.SSLContext | None = None, keepalive_s: float = _KEEPALIVE_S
+        self,
+        *,
+        tls: ssl.SSLContext | None = None,
+        keepalive_s: float = _KEEPALIVE_S,
+        at_once_s: float = _AT_ONCE_S,
     ) -> None:
-        self._tls = tls
+        self._tls, self._at_once_s = tls, at_once_s
         self._keepalive_s = keepalive_s
         self._connector: _Connector | None = None
         self._session: aiohttp.ClientSession | None = None
@@ -106,7 +111,7 @@ class AiohttpTransport:
         """Begin; the first callback comes from a later turn of the loop."""
         if self._session is None or self._connector is None:
             raise RuntimeError("open the transport first")
-        attempt = _Attempt(self._session, request, sink, connect_s)
+        attempt = _Attempt(self._session, request, sink, connect_s, self._at_once_s)
         self._connector.wanted_by[attempt.task] = attempt
         self._attempts.add(attempt)
         attempt.task.add_done_callback(partial(self._done, attempt))
@@ -132,7 +137,9 @@ class _Attempt:
         request: UpstreamRequest,
         sink: ResponseSink,
         connect_s: float,
+        at_once_s: float,
     ) -> None:
+        self._at_once_s, self._taken_s = at_once_s, 0.0
         self._session, self._request, self._sink = session, request, sink
         # Nothing but the connection is timed here. The threshold keeps aiohttp from rounding up.
         self._timeout = aiohttp.ClientTimeout(
@@ -167,7 +174,7 @@ class _Attempt:
 
     def took(self, socket: "_Socket") -> None:
         """The pool chose `socket` for this attempt."""
-        self._socket = socket
+        self._socket, self._taken_s = socket, asyncio.get_running_loop().time()
 
     def lost(self) -> None:
         """The socket is gone. aiohttp forgets to tell a reader whose later chunk was malformed."""
@@ -201,7 +208,9 @@ class _Attempt:
         try:
             return await self._send()
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-            if not self._request.replayable or self._socket is None or self._socket.is_fresh:
+            lasted_s = asyncio.get_running_loop().time() - self._taken_s
+            was_dead = self._socket is not None and not self._socket.is_fresh
+            if not (self._request.replayable and was_dead and lasted_s <= self._at_once_s):
                 raise
         self.wants_fresh = True
         return await self._send()
