@@ -1,6 +1,5 @@
 """How many decisions a second does one process make on one Redis, and what do others make?"""
 
-import os
 import subprocess
 import sys
 import tempfile
@@ -14,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 from tests.redis_server import RedisServer, server_path
 
-from bench.gateway import cores
+from bench.gateway import cores, cpu_s
 
 HERE = Path(__file__).parent
 PEERS = HERE / ".venv" / "bin" / "python"
@@ -54,15 +53,6 @@ class Worker:
             1e6 * (cpu_s(server) - before[0]) / count,
             1e6 * (cpu_s(self._process.pid) - before[1]) / count,
         )
-
-
-def cpu_s(pid: int) -> float:
-    """Processor time that a process has used; 0.0 where the system does not tell."""
-    stat = Path(f"/proc/{pid}/stat")
-    if not stat.exists():
-        return 0.0
-    fields = stat.read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager

@@ -87,6 +87,15 @@ def paired(name: str, ours: list[float], base: list[float], unit: str = "ms") ->
     return f"{name:<28} {mine:9.2f} {unit}  against {other:9.2f} {unit}   ratio {mine / other:6.2f}"
 
 
+def cpu_s(pid: int) -> float:
+    """Processor time that a process has used; 0.0 where the system does not tell."""
+    stat = Path(f"/proc/{pid}/stat")
+    if not stat.exists():
+        return 0.0
+    fields = stat.read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def cores() -> str:
     """How much machine this was, for the heading."""
     return f"{os.cpu_count()} cores, Python {sys.version.split()[0]}"
