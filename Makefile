@@ -10,7 +10,7 @@ PYTEST := $(PY) -m pytest
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook recall \
         task1 task2-downstream task2-gateway task3-provider task3-gateway task4-providers task4-gateway \
-        docs docs-check bench proof foreign lock clean
+        docs docs-check bench proof foreign conformance lock clean
 
 help:               ## this list
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## /{printf "  make %-18s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -109,6 +109,19 @@ $(FOREIGN): tests/foreign/requirements.txt | $(READY)
 	@touch $@
 foreign: $(FOREIGN)     ## chunk-invariance, pii-leak-benchmark and canarywire against this gateway
 	@$(PY) -m tests.foreign
+
+# The MCP conformance harness, the inspector and the Node they need, from npm; see tests/conformance/README.md.
+CONFORMANCE := .venv/conformance/.ready
+$(CONFORMANCE): tests/conformance/package.json tests/conformance/package-lock.json | $(READY)
+	@command -v npm >/dev/null || { \
+	  echo "make conformance needs npm (any version; the Node that runs the harness is installed by it)." >&2; \
+	  echo "Nothing was checked. On Debian: apt-get install npm" >&2; exit 1; }
+	@mkdir -p $(@D)
+	@cp tests/conformance/package.json tests/conformance/package-lock.json $(@D)/
+	@cd $(@D) && npm ci --omit=optional --no-audit --no-fund --loglevel=error
+	@touch $@
+conformance: $(CONFORMANCE)     ## the MCP conformance harness against the tool server, both eras
+	@$(PY) -m tests.conformance
 
 # pytest runs last, so that its summary closes the output.
 test-all: lint types contracts docs-check casebook foreign     ## everything: static checks, case files, foreign suites, all tests

@@ -1,0 +1,110 @@
+"""Run the conformance harness: `python -m tests.conformance [RUN ...] [--write]`.
+
+`make conformance` installs the harness and calls this. Every run is against a server of its own
+that `tidegate mcp serve` serves; then one tool and one front are broken on purpose, and the harness
+has to notice. `--write` keeps what was seen, if all of it is a success, as what is expected.
+"""
+
+import argparse
+import asyncio
+import sys
+import tempfile
+import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+from tests.conformance.fixture import broken_front
+from tests.conformance.harness import (
+    NODE,
+    RUNS,
+    Run,
+    checks_of,
+    expected,
+    write_expected,
+)
+from tests.conformance.judge import Check, Table, complaints, counted, total
+from tests.conformance.serving import served
+from tidegate.demo.listener import bind, listening
+
+GOOD, BROKEN_TOOL = (f"tests.conformance.fixture:{name}" for name in ("server", "broken"))
+TEETH = {
+    "a tool that answers something else": "tools-call-image",
+    "a front that does not ask who calls": "dns-rebinding-protection",
+}
+"""What is broken, and the scenario that has to notice."""
+
+
+def say(line: str) -> None:
+    sys.stdout.write(f"{line}\n")
+    sys.stdout.flush()
+
+
+async def measured(run: Run, url: str) -> list[Check]:
+    with tempfile.TemporaryDirectory(prefix="tidegate-conformance-") as folder:
+        return await checks_of(run, url, Path(folder))
+
+
+async def whole(run: Run, table: Table) -> tuple[list[Check], list[str]]:
+    """All checks of one run, and what is wrong with them."""
+    began = time.monotonic()
+    async with served(GOOD) as url:
+        checks = await measured(run, url)
+    wrong = complaints(checks, table)
+    good = sum(check.status == "SUCCESS" for check in checks)
+    say(f"{run.name}: {good}/{run.total} in {time.monotonic() - began:.1f} s")
+    if good != run.total or total(table) != run.total:
+        wrong.append(f"{run.name}: {good} checks passed, {total(table)} are in the table")
+    return checks, wrong
+
+
+@asynccontextmanager
+async def broken(what: str) -> AsyncIterator[str]:
+    if what.startswith("a tool"):
+        async with served(BROKEN_TOOL) as url:
+            yield url
+    else:
+        async with broken_front() as app, listening(app, bind(0)) as port:
+            yield f"http://127.0.0.1:{port}/mcp"
+
+
+async def tooth(what: str, scenario: str) -> list[str]:
+    """Nothing, if the harness notices; else the complaint that it does not."""
+    run = RUNS[0].only(scenario)
+    async with broken(what) as url:
+        failed = [check.id for check in await measured(run, url) if check.status == "FAILURE"]
+    say(f"{what}: {', '.join(failed) or 'not noticed'}")
+    return [] if failed else [f"{what} is not noticed by {scenario}"]
+
+
+async def everything(names: list[str], *, write: bool) -> int:
+    seen: dict[str, Table] = {}
+    wrong: list[str] = []
+    tables = expected()
+    for run in RUNS:
+        if run.name in (names or [run.name]):
+            checks, found = await whole(run, tables.get(run.name, {}))
+            seen[run.name] = counted(checks)
+            wrong += [f"{run.name}: {line}" for line in found]
+    for what, scenario in TEETH.items():
+        wrong += await tooth(what, scenario)
+    for line in wrong:
+        say(f"  {line}")
+    if write:
+        write_expected({**tables, **seen})
+    return 1 if wrong else 0
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("runs", nargs="*", choices=[*(run.name for run in RUNS), []], default=[])
+    parser.add_argument("--write", action="store_true", help="expect from here on what is seen")
+    asked = parser.parse_args()
+    if not NODE.exists():
+        say("the harness is not installed: make conformance does it (it needs npm)")
+        return 2
+    return asyncio.run(everything(asked.runs, write=asked.write))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
