@@ -7,9 +7,11 @@ where the code of a tool, of a handler, of the SDK ends. Does not live here: the
 
 import logging
 import secrets
+from dataclasses import replace
 from types import TracebackType
 from typing import Any
 
+import mcp_types
 from mcp.server.context import CallNext, HandlerResult, ServerRequestContext
 from mcp.shared.exceptions import MCPError
 from pydantic import ValidationError
@@ -74,10 +76,13 @@ class _sdk_boundary:  # noqa: N801 - as above
         trace: TracebackType | None,
     ) -> None:
         if isinstance(error, ValidationError):
-            raise _error(wrong_params(faults_of(error))) from None
+            faults = faults_of(error)
+            # The SDK checks a message as a whole or its params alone; the client sees params.
+            told = tuple(replace(f, pointer=f.pointer.removeprefix("/params")) for f in faults)
+            raise _error(wrong_params(told)) from None
         if isinstance(error, MCPError):
-            if (told := _without_input(error, self._method)) is not None:
-                raise told from None
+            if (instead := _without_input(error, self._method)) is not None:
+                raise instead from None
         elif isinstance(error, Exception | SystemExit):
             raise crash(error) from None
 
@@ -94,6 +99,17 @@ async def guard(
     """Middleware of the SDK's server: the boundary around every method."""
     with _sdk_boundary(ctx.method):
         return await call_next(ctx)
+
+
+def as_json(message: mcp_types.JSONRPCMessage) -> bytes:
+    """A message of the SDK's on the wire; one that has no JSON is a crash of who made it."""
+    try:
+        return message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+    except ValueError as error:
+        told = crash(error).error
+    # An answer keeps its id; to anything else there is nothing to say.
+    made = mcp_types.JSONRPCError(jsonrpc="2.0", id=getattr(message, "id", None), error=told)
+    return made.model_dump_json(by_alias=True, exclude_unset=True).encode()
 
 
 def crash(error: BaseException) -> MCPError:
@@ -123,4 +139,4 @@ def _error(told: RpcError) -> MCPError:
     return MCPError(told.code, told.message, told.data)
 
 
-__all__ = ["ToolError", "crash", "guard", "plain_error", "tool_boundary"]
+__all__ = ["ToolError", "as_json", "crash", "guard", "plain_error", "tool_boundary"]

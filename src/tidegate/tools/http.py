@@ -16,9 +16,11 @@ from typing import Any, Final
 
 from mcp.server.lowlevel import Server
 from mcp.shared.inbound import validate_mcp_param_headers
+from mcp_types import PROTOCOL_VERSION_META_KEY
 
 from tidegate.jsonrpc import Batch, Malformed, Message, Request
 from tidegate.mcp.eras import (
+    MODERN,
     McpHeaders,
     Rejection,
     read_headers,
@@ -163,11 +165,11 @@ class HttpApp:
         version = session.version if session is not None else None
         settled = settle(message, known, session_version=version)
         if isinstance(settled, Rejection):
-            refused = Refusal(400, settled.message, settled.code, settled.data)
+            refused = Refusal(400, settled.message, settled.code, _versions(settled, message))
             return await reply.refuse(refused, id_of(message))
         if settled.modern:
             return await self._modern(web, message)
-        return await self._legacy.post(web, settled, message)
+        return await self._legacy.post(web, message)
 
     async def _read(self, receive: Receive) -> bytes | None:
         """The body, counted as it comes; None beyond the cap."""
@@ -206,6 +208,7 @@ class HttpApp:
                 state=self.sessions.state,
             )
         )
+        running.add_done_callback(lambda _: outbox.close())
         try:
             # Leaving is how a client of this era cancels.
             async with Watch(web, outbox):
@@ -213,6 +216,9 @@ class HttpApp:
         finally:
             running.cancel()
             await asyncio.wait((running,))
+        if not running.cancelled():
+            running.result()  # a fault of ours, if it is one
+        return None
 
     def _params_refusal(self, request: Request, known: McpHeaders) -> Refusal | None:
         lookup = self._server.get_tool_input_schema
@@ -225,6 +231,16 @@ class HttpApp:
             return None
         found = validate_mcp_param_headers(schema, arguments, dict(known.params))
         return None if found is None else Refusal(400, found.message, found.code)
+
+
+def _versions(rejection: Rejection, message: Message | Batch) -> object:
+    """What to say of the versions served: a request of the stateless era is told of its own."""
+    data = rejection.data
+    if data is None or "supported" not in data or not isinstance(message, Request):
+        return data
+    meta = (message.params or {}).get("_meta")
+    envelope = isinstance(meta, dict) and PROTOCOL_VERSION_META_KEY in meta
+    return data | {"supported": [MODERN]} if envelope else data
 
 
 def _unacceptable(known: McpHeaders) -> Refusal | None:

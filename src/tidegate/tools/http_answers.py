@@ -36,6 +36,7 @@ class Reply:
         self._ping_s = ping_s
         self.extra: list[Header] = []
         self.started = False
+        self.streamed = False
         self.gone = False
 
     async def whole(self, status: int, data: bytes = b"", headers: tuple[Header, ...] = ()) -> None:
@@ -53,7 +54,8 @@ class Reply:
     async def relay(self, outbox: Outbox, *, events: bool, batch: bool = False) -> None:
         """Everything of `outbox`; as one document as long as there are only answers.
 
-        `events`: the client takes a stream. Without it all but the answers is left out.
+        `events`: the client takes a stream. Without it all but the answers is left out. Writes
+        nothing if there was no answer.
         """
         answers: list[Item] = []
         while not outbox.over:
@@ -67,14 +69,12 @@ class Reply:
                 await self._body(b": ping\n\n" if item is None else _event(item))
         if self.started:
             await self._send({"type": "http.response.body", "body": b""})
-        elif batch:
+        elif batch and answers:
             order = {key: place for place, key in enumerate(outbox.order)}
             answers.sort(key=lambda item: order[item.answers or (False, 0)])
             await self.whole(200, b"[" + b",".join(item.data for item in answers) + b"]")
         elif answers:
             await self.whole(answers[0].status, answers[0].data)
-        else:
-            await self.whole(202)
 
     async def stream(self, outbox: Outbox) -> None:
         """Everything of `outbox` as a stream that has begun already."""
@@ -84,6 +84,7 @@ class Reply:
     async def _begin(self, outbox: Outbox, answers: list[Item]) -> None:
         if self.started:
             return
+        self.streamed = True
         await self._head(200, _STREAM)
         if outbox.name is not None and outbox.primed:
             # What a client needs that is told to come back before it has seen any event.

@@ -8,7 +8,7 @@ Does not live here: the sessions themselves (http_sessions), what both eras shar
 from typing import Final
 
 from tidegate.jsonrpc import Batch, Id, Message, Request, Response, typed
-from tidegate.mcp.eras import BATCHING, LEGACY, McpHeaders, Revision
+from tidegate.mcp.eras import BATCHING, LEGACY, McpHeaders
 from tidegate.tools.doors import Refusal
 from tidegate.tools.http_edges import Watch, Web
 from tidegate.tools.http_sessions import Session, Sessions
@@ -19,7 +19,6 @@ _UNKNOWN_SESSION: Final = Refusal(404, "Session not found")
 _TOO_MANY: Final = Refusal(503, "Too many open sessions", -31002, headers=((b"retry-after", b"5"),))
 _BUSY: Final = Refusal(503, "Too many requests in this session", -31002)
 _IN_FLIGHT: Final = Refusal(400, "This id is already in flight")
-_OTHER_VERSION: Final = Refusal(400, "This session speaks another version of the protocol")
 _ONLY_POST: Final = Refusal(405, "The method must be POST", headers=((b"allow", b"POST"),))
 _TAKEN: Final = Refusal(409, "This stream has a reader already")
 
@@ -34,7 +33,7 @@ class LegacyHttp:
         self.sessions = sessions
         self._handshake_s = handshake_s
 
-    async def post(self, web: Web, revision: Revision, message: Message | Batch) -> None:
+    async def post(self, web: Web, message: Message | Batch) -> None:
         """Answers one POST: whatever of JSON-RPC it holds."""
         known, reply = web.known, web.reply
         if isinstance(message, Request) and message.method == "initialize":
@@ -42,9 +41,7 @@ class LegacyHttp:
         session = self._session(known)
         if isinstance(session, Refusal):
             return await reply.refuse(session, id_of(message))
-        if known.version is not None and known.version != session.version:
-            return await reply.refuse(_OTHER_VERSION, id_of(message))
-        if isinstance(message, Batch) and (refused := _batch_refusal(message, revision)):
+        if isinstance(message, Batch) and (refused := _batch_refusal(message, session)):
             return await reply.refuse(refused)
         self.sessions.enter(session)
         try:
@@ -69,7 +66,13 @@ class LegacyHttp:
             return await reply.whole(202)
         # In this era leaving is no cancellation: the session goes on, and so does the call.
         async with Watch(web, outbox):
-            return await reply.relay(outbox, events=events, batch=isinstance(message, Batch))
+            if events and prefers_events(web.known):
+                await reply.stream(outbox)
+            else:
+                await reply.relay(outbox, events=events, batch=isinstance(message, Batch))
+        if outbox.complete and not reply.streamed:
+            session.forget(outbox)
+        return None
 
     async def _initialize(self, web: Web, message: Request) -> None:
         known, reply = web.known, web.reply
@@ -102,8 +105,6 @@ class LegacyHttp:
         session = self._session(known)
         if isinstance(session, Refusal):
             return await reply.refuse(session)
-        if known.version is not None and known.version != session.version:
-            return await reply.refuse(_OTHER_VERSION)
         if web.scope["method"] == "DELETE":
             self.sessions.drop(session.id)
             return await reply.whole(204)
@@ -137,9 +138,9 @@ class LegacyHttp:
         return self.sessions.get(known.session) or _UNKNOWN_SESSION
 
 
-def _batch_refusal(batch: Batch, revision: Revision) -> Refusal | None:
+def _batch_refusal(batch: Batch, session: Session) -> Refusal | None:
     requests = [each for each in batch.messages if isinstance(each, Request)]
-    if revision.version != BATCHING:
+    if session.version != BATCHING:
         return Refusal(400, "This protocol version has no batches")
     if any(each.method == "initialize" for each in requests):
         return Refusal(400, "initialize must not be part of a batch")
@@ -148,6 +149,12 @@ def _batch_refusal(batch: Batch, revision: Revision) -> Refusal | None:
     if len({typed(each.id) for each in requests}) != len(requests):
         return Refusal(400, "The batch uses the same id twice")
     return None
+
+
+def prefers_events(known: McpHeaders) -> bool:
+    """Whether the client names the event stream first, before JSON."""
+    events, json = known.accept.find("text/event-stream"), known.accept.find("application/json")
+    return events >= 0 and (json < 0 or events < json)
 
 
 def id_of(message: Message | Batch) -> Id | None:

@@ -19,6 +19,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from tidegate import strictjson
 from tidegate.jsonrpc import Id, Message, Notification, Request, error_body, typed
+from tidegate.tools.boundary import as_json
 from tidegate.tools.http_modern import as_request
 from tidegate.tools.outbox import Item, Outbox
 
@@ -27,7 +28,7 @@ logger = logging.getLogger(__name__)
 _CANCELLED: Final = -32800
 _ENDED: Final = -32600
 _PRIMED: Final = "2025-11-25"
-_KEPT: Final = 16
+_KEPT: Final = 4
 """How many finished streams of a session can be asked for again."""
 MOST_OPEN: Final = 256
 """How many requests of one session may run at once."""
@@ -74,7 +75,7 @@ class Session:
         name = f"{self._streams:x}"
         box = Outbox(ids, name=name, primed=self.version == _PRIMED)
         self._named[name] = box
-        while len(self._named) > _KEPT and self._forget_one():
+        while len(self._named) > _KEPT + 1 and self._forget_one():
             pass
         self._open |= {typed(each): box for each in ids}
         return box
@@ -109,9 +110,9 @@ class Session:
         box.rewind(int(count))
         return box
 
-    def close(self) -> None:
-        """The SDK's server sees the end of its input."""
-        self._to_sdk.close()
+    def forget(self, box: Outbox) -> None:
+        """Its client has everything."""
+        self._named.pop(box.name or "", None)
 
     def _metadata(self, message: Message, http: Any, *, events: bool) -> ServerMessageMetadata:
         if not isinstance(message, Request):
@@ -139,7 +140,7 @@ class Session:
     async def _pump(self) -> None:
         async for said in self._from_sdk:
             message, metadata = said.message, said.metadata
-            data = message.model_dump_json(by_alias=True, exclude_unset=True).encode()
+            data = as_json(message)
             if isinstance(message, mcp_types.JSONRPCResponse | mcp_types.JSONRPCError):
                 if message.id is None:
                     continue

@@ -17,6 +17,7 @@ from pydantic import ValidationError
 from tidegate import strictjson
 from tidegate.tools import stdio
 from tidegate.tools.blocking import BlockingThread
+from tidegate.tools.boundary import as_json
 from tidegate.tools.ends import HardEnd
 
 _GRACE_S = 1.4
@@ -81,7 +82,7 @@ class LineSession:
         async with self._from_sdk:
             async for answer in self._from_sdk:
                 identifier = getattr(answer.message, "id", None)
-                await self._send(stdio.message_line(answer))
+                await self._send(as_json(answer.message) + b"\n")
                 self._open_ids.discard(identifier if identifier is not None else "")
                 if self._at_end and not self._open_ids:
                     self._all_answered.set()

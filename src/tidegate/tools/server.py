@@ -190,7 +190,8 @@ def _result(answer: Any) -> mcp_types.CallToolResult | mcp_types.InputRequiredRe
     if isinstance(answer, mcp_types.CallToolResult | mcp_types.InputRequiredResult):
         return answer
     value, meta = (answer.value, answer.meta) if isinstance(answer, ToolResult) else (answer, {})
-    text = value if isinstance(value, str) else strictjson.dumps(value).decode()
+    # Also text is encoded here, where a failure has an id: half a surrogate pair has no bytes.
+    text = (value.encode() if isinstance(value, str) else strictjson.dumps(value)).decode()
     made = mcp_types.CallToolResult(
         content=[mcp_types.TextContent(type="text", text=text)],
         structured_content=value if isinstance(value, dict) else None,

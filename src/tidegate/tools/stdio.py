@@ -11,13 +11,9 @@ import sys
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import isinf
-from typing import TYPE_CHECKING
 
 from tidegate import strictjson
 from tidegate.tools.written import Written
-
-if TYPE_CHECKING:
-    from mcp.shared.message import SessionMessage
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
 MAX_LINE_BYTES = 4 * 1024 * 1024
@@ -172,12 +168,6 @@ def error_line(code: int, reason: str) -> bytes:
     return strictjson.dumps({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n"
 
 
-def message_line(message: "SessionMessage") -> bytes:
-    """One message of the SDK as a line."""
-    text: str = message.message.model_dump_json(by_alias=True, exclude_unset=True)
-    return text.encode() + b"\n"
-
-
 def write_all(fd: int, data: bytes) -> None:
     """Writes all of `data`; blocks while the reader is slow. Raises BrokenPipeError."""
     view = memoryview(data)
@@ -198,7 +188,6 @@ __all__ = [
     "LineTooLong",
     "Wire",
     "error_line",
-    "message_line",
     "read_message",
     "read_some",
     "seize_stdio",
