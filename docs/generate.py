@@ -229,6 +229,8 @@ def failover_page() -> str:
     ]
     for outcome, handling in TAXONOMY.items():
         alert = f"`{handling.alert}`" if handling.alert else ""
+        if handling.trips is Trips.NAMED:
+            alert += ", if the candidate names its model or none of the last ten was good"
         onward = "" if outcome in (Outcome.OK, Outcome.CANCELLED) else handling.onward.value
         cells = (
             OUTCOMES[outcome],

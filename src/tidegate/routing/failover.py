@@ -217,7 +217,8 @@ class Failover:
         before = state.breaker.state(now_s)
         state.history.saw(outcome, verdict)
         ours = handling.trips is not Trips.NAMED or current.target.upstream_model is not None
-        self.alert = handling.alert if ours else ""
+        # Where callers name the model it may be their mistake; it is not if nobody is served.
+        self.alert = handling.alert if ours or Outcome.OK not in state.history.recent else ""
         if ours and handling.trips is not Trips.NO:
             state.breaker.trip(current.permit, now_s, jitter=jitter)
         else:

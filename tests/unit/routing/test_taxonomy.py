@@ -126,10 +126,33 @@ def test_one_failure_opens_only_where_the_table_says_so(outcome: Outcome, *, nam
     after = After(outcome, NAMED if named else PRIMARY)
     trips = ROWS[outcome][3]
     assert after.is_open == (trips is Trips.ALWAYS or (trips is Trips.NAMED and named))
-    shown = ROWS[outcome][4] if named or trips is not Trips.NAMED else ""
-    assert after.failover.alert == shown
+    assert after.failover.alert == ROWS[outcome][4]
     kinds = [change.kind for change in after.failover.changes]
     assert kinds == ["opened"] * after.is_open + ["cooling"] * ROWS[outcome][2]
+
+
+@pytest.mark.parametrize("outcome", [Outcome.NOT_FOUND, Outcome.FORBIDDEN])
+def test_where_callers_name_the_model_an_alert_waits_until_nobody_is_served(
+    outcome: Outcome,
+) -> None:
+    """One caller's slip is no news; a wrong address, which serves nobody, is."""
+    of, targets = route(PRIMARY), Targets()
+
+    def alert_after(ending: Outcome) -> str:
+        failover = Failover(of, targets, started_s=0.0, total_s=10.0)
+        tried(failover.start(0.0))
+        if ending is Outcome.OK:
+            failover.commit(0.0)
+            failover.finished(ending, 0.0)
+        else:
+            failover.on(ending, 0.0)
+        return failover.alert
+
+    name = ROWS[outcome][4]
+    assert alert_after(outcome) == name
+    assert alert_after(Outcome.OK) == ""
+    assert [alert_after(outcome) for _ in range(11)] == [""] * 9 + [name] * 2
+    assert targets.state(PRIMARY, of.breaker).wait_s(0.0) == 0.0
 
 
 WAITS = [
