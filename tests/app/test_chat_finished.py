@@ -35,6 +35,8 @@ ENDS: dict[str, Script] = {
     "a reset": streams(ROLE, HEL, LO, STOP, then=Failure.RESET),
     "broken framing": streams(ROLE, HEL, LO, STOP, then=Failure.MALFORMED),
     "half an end mark": streams(ROLE, HEL, LO, STOP, DONE[:9], hangs=True),
+    "garbage": streams(ROLE, HEL, LO, STOP, b"data: {garbage\n\n"),
+    "garbage in the same read": streams(ROLE + HEL + LO + STOP + b"data: 7\n\n" + DONE),
     "a clean end": streams(ROLE, HEL, LO, STOP),
 }
 

@@ -188,7 +188,7 @@ class ChatStream:
                     self._close(out)
                     break
                 self._event(event, out)
-                if self.broken:
+                if self.broken or self.complete:
                     break
         except (sse.EventTooLarge, MalformedEvent):
             self.broken = Outcome.MALFORMED
@@ -215,8 +215,20 @@ class ChatStream:
         event = sse.encode(strictjson.dumps(envelope(error, request_id)))
         return b"".join([*map(sse.encode, held), event])
 
+    def _look(self, event: sse.Event) -> Glance | None:
+        """None: nothing but form was to come, and this is none."""
+        try:
+            return glance(event.data, event=event.event)
+        except MalformedEvent:
+            if self.is_whole:
+                return None
+            raise
+
     def _event(self, event: sse.Event, out: list[bytes]) -> None:
-        seen = glance(event.data, event=event.event)
+        seen = self._look(event)
+        if seen is None:
+            self._close(out)
+            return
         if seen.error is not None:
             self.spent.saw("", seen.usage)
             self.broken = seen.error

@@ -10,7 +10,17 @@ from tests.unit.gateway.test_metrics import sample, scraped
 from tidegate.gateway.logs import AllowListFormatter
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.target_watch import TargetWatch
-from tidegate.routing import BreakerSettings, Failover, GiveUp, Outcome, Route, Target, Targets, Try
+from tidegate.routing import (
+    TAXONOMY,
+    BreakerSettings,
+    Failover,
+    GiveUp,
+    Outcome,
+    Route,
+    Target,
+    Targets,
+    Try,
+)
 from tidegate.testing.clock import ManualClock
 
 LOGGER = "tidegate.gateway.target_watch"
@@ -178,10 +188,18 @@ def test_an_alert_that_lasts_is_counted_each_time_and_told_once_a_minute(said: A
 
 
 @pytest.mark.parametrize("outcome", [Outcome.NOT_FOUND, Outcome.FORBIDDEN])
-def test_what_a_caller_can_provoke_alerts_nobody(outcome: Outcome, said: Any) -> None:
+def test_what_a_caller_can_provoke_alerts_only_while_the_target_never_answers(
+    outcome: Outcome, said: Any
+) -> None:
+    """Else a wrong address, of which every request is a 404, would be told nowhere."""
     world = World(Route("default", (BACKUP,)))
     world.request(outcome)
-    assert said() == []
+    assert [line["event"] for line in said()] == [TAXONOMY[outcome].alert]
+    world = World(Route("default", (BACKUP,)))
+    world.request(OK)
+    told = len(said())
+    world.request(outcome)
+    assert len(said()) == told
 
 
 def test_further_attempts_are_counted_by_whom_they_ask() -> None:
