@@ -31,6 +31,9 @@ _READ_BYTES = 65_536  # more would be mapped anew for each read, which costs ten
 _UNSENT_BYTES = 67_108_864
 """A worker that reads nothing while this much waits for it is given up."""
 
+_SMALL_BATCH = 32
+"""So many calls are not worth dividing: a transaction costs as much as ten of them."""
+
 _WAKE = b"."
 
 
@@ -131,7 +134,10 @@ class Inbox:
             self._read(0 if self._waiting or self._ends else timeout_s)
         if not self._waiting:
             return None if self._ends and not self._read(0) else []
-        count = min(MAX_BATCH, len(self._waiting))
+        waiting = len(self._waiting)
+        # A half at a time: workers go on with these answers while the others are decided. All at
+        # once, they and this thread would take turns, and one of two cores would be idle.
+        count = min(waiting, MAX_BATCH, max(_SMALL_BATCH, waiting // 2))
         return [self._waiting.popleft() for _ in range(count)]
 
     def answer(self, results: Sequence[tuple[Asked, object]]) -> None:
