@@ -26,8 +26,9 @@ from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.sockets import RawClient
 
 FAKE = [sys.executable, str(Path(__file__).with_name("fake_worker.py"))]
+START_S = 20.0  # for interpreters to start, on a busy machine
 QUICK = Times(
-    start_s=5.0,
+    start_s=START_S,
     vote_s=5.0,
     beat_s=0.05,
     # On a busy machine a good worker may say nothing for a while.
@@ -62,7 +63,7 @@ class Running:
         self.addresses: asyncio.Future[Ready] = asyncio.get_running_loop().create_future()
 
     async def ready(self) -> Ready:
-        async with asyncio.timeout(WAIT_S):
+        async with asyncio.timeout(START_S):
             await asyncio.wait((self.addresses, self.task), return_when=asyncio.FIRST_COMPLETED)
         return self.addresses.result()
 
