@@ -4,6 +4,7 @@ Lives here: the client's end of a bridge, over the private copies of stdin and s
 live here: what a line says (reading).
 """
 
+import select
 import sys
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -52,10 +53,12 @@ async def lines_of(
 
 
 def note(text: str) -> None:
-    """One line of ours on stderr, if anybody reads it."""
+    """One line of ours on stderr, unless that would wait for somebody to read it."""
     if not text:
         return
     with suppress(OSError):
+        if not select.select([], [sys.stderr], [], 0)[1]:
+            return
         sys.stderr.write(f"tidegate: {text}\n")
 
 

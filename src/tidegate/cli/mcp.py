@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidegate.cli.mcp_http import serve_http
+from tidegate.cli.mcp_connect import connect
 from tidegate.cli.mcp_wrap import wrap
 from tidegate.tools.stdio import seize_stdio
 
@@ -91,3 +92,4 @@ def _load(target: str) -> "ToolServer":
 
 
 mcp.add_command(wrap)
+mcp.add_command(connect)
