@@ -62,7 +62,8 @@ task4-gateway: $(READY)     ## limits and failover on :9200
 # --- tests --------------------------------------------------------------------------------------
 
 # The paths of one pillar. tests/acceptance and tests/seed show that each of them runs something.
-PILLAR_1 := tests/unit/tools tests/unit/demo tests/wire/test_task1_stdio.py tests/wire/test_tool_server_ends.py
+PILLAR_1 := tests/unit/tools tests/unit/demo tests/conformance tests/wire/test_task1_stdio.py \
+            $(wildcard tests/wire/test_tool_server*.py) $(wildcard tests/wire/test_support*.py)
 PILLAR_2 := tests/unit/jsonrpc tests/unit/mcp $(wildcard tests/app/test_tool_traffic*.py) \
             tests/wire/test_gateway_mcp.py tests/wire/test_tool_traffic_clients.py \
             tests/wire/test_mcp_backend_clients.py tests/seed/test_task2_mcp_gateway.py
@@ -124,7 +125,7 @@ conformance: $(CONFORMANCE)     ## the MCP conformance harness against the tool 
 	@$(PY) -m tests.conformance
 
 # pytest runs last, so that its summary closes the output.
-test-all: lint types contracts docs-check casebook foreign     ## everything: static checks, case files, foreign suites, all tests
+test-all: lint types contracts docs-check casebook foreign conformance     ## everything: static checks, case files, foreign suites, all tests
 	@$(PYTEST) -n 2 -m "not proof"
 
 docs: $(READY)      ## write the reference pages from the code
