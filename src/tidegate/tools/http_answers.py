@@ -65,7 +65,7 @@ class Reply:
             if item is not None and item.answers is not None and not self.started:
                 answers.append(item)
             elif events and (item is not None or not outbox.over or outbox.detached):
-                await self._begin(outbox, answers)
+                await self._begin(outbox, answers, taken=item is not None)
                 await self._body(b": ping\n\n" if item is None else _event(item))
         if self.started:
             await self._send({"type": "http.response.body", "body": b""})
@@ -78,17 +78,18 @@ class Reply:
 
     async def stream(self, outbox: Outbox) -> None:
         """Everything of `outbox` as a stream that has begun already."""
-        await self._begin(outbox, [])
+        await self._begin(outbox, [], taken=False)
         await self.relay(outbox, events=True)
 
-    async def _begin(self, outbox: Outbox, answers: list[Item]) -> None:
+    async def _begin(self, outbox: Outbox, answers: list[Item], *, taken: bool) -> None:
         if self.started:
             return
         self.streamed = True
         await self._head(200, _STREAM)
         if outbox.name is not None and outbox.primed:
             # What a client needs that is told to come back before it has seen any event.
-            first = f"id: {outbox.name}-{outbox.seen}\nretry: {_RETRY_MS}\ndata: \n\n"
+            sent = outbox.seen - len(answers) - taken
+            first = f"id: {outbox.name}-{sent}\nretry: {_RETRY_MS}\ndata: \n\n"
             await self._body(first.encode())
         for item in answers:
             await self._body(_event(item))
