@@ -11,13 +11,13 @@ from typing import Any, Final
 
 from tidegate.bridges import refusals
 from tidegate.bridges.endpoint import Endpoint
-from tidegate.bridges.pipes import ClientEnd, note
+from tidegate.bridges.pipes import ClientEnd
 from tidegate.bridges.reading import Key
 from tidegate.bridges.turns import Post, Turn, Turns
 from tidegate.clock import Clock, SystemClock
 from tidegate.mcp.http_upstream import AnswerReader, AnswerTooLarge
 from tidegate.tools.ends import HardEnd
-from tidegate.tools.stdio import LineTooLong, Wire
+from tidegate.tools.stdio import LineTooLong, Wire, note
 from tidegate.transport.aiohttp_client import AiohttpTransport
 from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure, Transport, UpstreamRequest

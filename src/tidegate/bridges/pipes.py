@@ -4,10 +4,7 @@ Lives here: the client's end of a bridge, over the private copies of stdin and s
 live here: what a line says (reading).
 """
 
-import select
-import sys
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 from tidegate.tools.blocking import BlockingThread
 from tidegate.tools.stdio import LineSplitter, LineTooLong, Wire, read_some, write_all
@@ -52,14 +49,4 @@ async def lines_of(
         yield line
 
 
-def note(text: str) -> None:
-    """One line of ours on stderr, unless that would wait for somebody to read it."""
-    if not text:
-        return
-    with suppress(OSError):
-        if not select.select([], [sys.stderr], [], 0)[1]:
-            return
-        sys.stderr.write(f"tidegate: {text}\n")
-
-
-__all__ = ["ClientEnd", "lines_of", "note"]
+__all__ = ["ClientEnd", "lines_of"]

@@ -11,10 +11,10 @@ from typing import Any, Final
 
 from tidegate.bridges.child import Child
 from tidegate.bridges.junk import Junk
-from tidegate.bridges.pipes import ClientEnd, lines_of, note
+from tidegate.bridges.pipes import ClientEnd, lines_of
 from tidegate.bridges.sorting import Sorter, Step
 from tidegate.clock import Clock, SystemClock
-from tidegate.tools.stdio import Wire
+from tidegate.tools.stdio import Wire, note
 
 _POLITE_S: Final = 1.0
 """From the end of stdin to SIGTERM."""

@@ -29,7 +29,7 @@ COMMANDS = {
     "keys": ("tidegate.cli.keys:keys", "Make a key for a caller, shown once."),
     "estimate": ("tidegate.cli.estimate:estimate", "Token estimate, and how far off it is."),
     "providers": ("tidegate.cli.providers:providers", "How each target of a gateway is doing."),
-    "mcp": ("tidegate.cli.mcp:mcp", "Strict MCP tools on stdin and stdout."),
+    "mcp": ("tidegate.cli.mcp:mcp", "MCP: serve strict tools, wrap a server, bridge to HTTP."),
 }
 _LATER = frozenset(
     [

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from tidegate.cli.mcp_http import serve_http
 from tidegate.cli.mcp_connect import connect
+from tidegate.cli.mcp_http import serve_http
 from tidegate.cli.mcp_wrap import wrap
 from tidegate.tools.stdio import seize_stdio
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 @click.group(epilog="Example: tidegate mcp serve")
 def mcp() -> None:
-    """Strict MCP tools, on stdio and over HTTP."""
+    """Serve strict MCP tools, wrap a server of somebody else, bridge stdio to HTTP."""
 
 
 @mcp.command(epilog="Example: tidegate mcp serve my_tools:server --http 127.0.0.1:9000")

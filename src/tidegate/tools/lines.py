@@ -7,7 +7,7 @@ line is (stdio.py), what a message means (server.py), the last resort (ends.py).
 
 import os
 import select
-import sys
+from threading import Lock
 
 import anyio
 import mcp_types
@@ -51,7 +51,7 @@ class LineSession:
         self._open_ids: set[int | str] = set()
         self._all_answered = anyio.Event()
         self._at_end = False
-        self._writing = False
+        self._write_lock = Lock()
         self._hard_end = hard_end
         hard_end.farewell = self._farewell
 
@@ -98,7 +98,7 @@ class LineSession:
         try:
             await self._to_sdk.send(SessionMessage(self._message(line)))
         except stdio.BadLine as bad:
-            sys.stderr.write(f"tidegate: dropped a line: {bad.reason}\n")
+            stdio.note(f"dropped a line: {bad.reason}")
             await self._send(stdio.error_line(bad.code, bad.reason))
 
     def _message(self, line: bytes | stdio.LineTooLong) -> mcp_types.JSONRPCMessage:
@@ -129,20 +129,24 @@ class LineSession:
             self._open_ids.discard(identifier)
 
     async def _send(self, data: bytes) -> None:
-        self._writing = True
         try:
-            await self._writer.run(stdio.write_all, self._wire.write_fd, data)
-            self._writing = False
+            await self._writer.run(self._write, data)
         except BrokenPipeError:
             # Nobody listens any more: there is nothing left to do, and nobody to tell.
             self._hard_end.arm()
             self._scope.cancel()
 
+    def _write(self, data: bytes) -> None:
+        with self._write_lock:
+            stdio.write_all(self._wire.write_fd, data)
+
     def _farewell(self) -> None:
         """From the thread of the hard end: an error for whatever is still open."""
+        # The lock is kept: no line of ours may get into one that is being written, nor any after.
+        if not self._write_lock.acquire(blocking=False):
+            return
         for identifier in tuple(self._open_ids):
-            # A half-written line must not get another one into it, and nothing may block.
-            if self._writing or not select.select([], [self._wire.write_fd], [], 0)[1]:
+            if not select.select([], [self._wire.write_fd], [], 0)[1]:
                 return
             error = {"code": _FAILED, "message": _ENDED}
             answer = {"jsonrpc": "2.0", "id": identifier, "error": error}

@@ -7,8 +7,10 @@ run first; the SDK is imported by the functions that use it.
 """
 
 import os
+import select
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from math import isinf
 
@@ -36,14 +38,25 @@ def seize_stdio() -> Wire:
     something at import or at exit. Nothing is ever restored, because what is still buffered then
     (a print without flush, C stdio) would come out on the wire after all.
     """
-    sys.stdout.flush()
     read_fd, write_fd = os.dup(0), os.dup(1)
     os.dup2(2, 1)
+    # What was printed before goes to stderr as well: sitecustomize and .pth files come first.
+    with suppress(OSError):
+        sys.stdout.flush()
     nothing = os.open(os.devnull, os.O_RDONLY)
     os.dup2(nothing, 0)
     os.close(nothing)
-    sys.stdout = os.fdopen(1, "w", buffering=1, closefd=False)
+    sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace", closefd=False)
     return Wire(read_fd, write_fd)
+
+
+def note(text: str) -> None:
+    """One line of ours on stderr, unless that would wait for somebody to read it."""
+    if not text:
+        return
+    with suppress(OSError, ValueError):
+        if select.select([], [sys.stderr], [], 0)[1]:
+            sys.stderr.write(f"tidegate: {text}\n")
 
 
 def size(number: int) -> str:
@@ -188,6 +201,7 @@ __all__ = [
     "LineTooLong",
     "Wire",
     "error_line",
+    "note",
     "read_message",
     "read_some",
     "seize_stdio",
