@@ -45,6 +45,8 @@ def _next(version: str, total: int) -> Run:
 
 
 RUNS = (
+    _next("2025-03-26", 3),
+    _next("2025-06-18", 56),
     _next("2025-11-25", 84),
     _next("2026-07-28", 152),
     Run("0.1.16", "conformance-stable", ("--suite", "active"), 40),
