@@ -32,7 +32,9 @@ _UNSENT_BYTES = 67_108_864
 """A worker that reads nothing while this much waits for it is given up."""
 
 _SMALL_BATCH = 32
-"""So many calls are not worth dividing: a transaction costs as much as ten of them."""
+"""So many calls are not worth dividing: a transaction costs as much as ten of them. Of more, a
+half is decided at a time: some workers go on with their answers while those of the others are
+decided. All at once, they and this thread would take turns, and one of two cores would idle."""
 
 _WAKE = b"."
 
@@ -98,7 +100,8 @@ class Inbox:
         self, wait_s: float, now_s: Callable[[], float], news: Callable[[], tuple[bool, float]]
     ) -> None:
         self._wait_s, self._now_s, self._news = wait_s, now_s, news
-        self._waiting: deque[Asked] = deque()
+        self._waiting: deque[list[Asked]] = deque()  # by frames
+        self._count = 0  # of the calls in them
         self._coming: deque[Peer] = deque()
         self._peers: set[Peer] = set()
         self._selector = selectors.DefaultSelector()
@@ -129,16 +132,19 @@ class Inbox:
     # For the thread.
 
     def next_batch(self, timeout_s: float | None) -> list[Asked] | None:
-        """All calls that have come, up to MAX_BATCH."""
-        if len(self._waiting) < MAX_BATCH:
+        """Whole frames, so that a worker hears of all that it sent at once; see _SMALL_BATCH."""
+        if self._count < MAX_BATCH:
             self._read(0 if self._waiting or self._ends else timeout_s)
         if not self._waiting:
             return None if self._ends and not self._read(0) else []
-        waiting = len(self._waiting)
-        # A half at a time: workers go on with these answers while the others are decided. All at
-        # once, they and this thread would take turns, and one of two cores would be idle.
-        count = min(waiting, MAX_BATCH, max(_SMALL_BATCH, waiting // 2))
-        return [self._waiting.popleft() for _ in range(count)]
+        wanted = max(_SMALL_BATCH, self._count // 2)
+        batch = self._waiting.popleft()
+        while self._waiting and len(batch) < wanted:
+            if len(batch) + len(self._waiting[0]) > MAX_BATCH:
+                break
+            batch += self._waiting.popleft()
+        self._count -= len(batch)
+        return batch
 
     def answer(self, results: Sequence[tuple[Asked, object]]) -> None:
         """One frame for each worker that has an answer, or has not heard how the store is."""
@@ -164,7 +170,8 @@ class Inbox:
         self._selector.close()
         self._wakes.close()
         self._woken.close()
-        left, self._waiting = list(self._waiting), deque()
+        left = [job for batch in self._waiting for job in batch]
+        self._waiting.clear()
         self._peers.clear()
         return left
 
@@ -203,7 +210,10 @@ class Inbox:
         late_s = self._now_s() + self._wait_s
         for one in heard:
             peer.limits += [term.limit() for term in one.terms]
-            self._waiting += [Asked(peer, call, late_s, self._now_s) for call in one.calls]
+            asked = [Asked(peer, call, late_s, self._now_s) for call in one.calls]
+            self._count += len(asked)
+            for first in range(0, len(asked), MAX_BATCH):
+                self._waiting.append(asked[first : first + MAX_BATCH])
         if not data:
             # What it asked before it died is done: it may have been told of nothing.
             self._lose(peer)
