@@ -27,6 +27,7 @@ from dataclasses import dataclass
 
 from tidegate.errors import AllProvidersFailed, TidegateError
 from tidegate.routing.breaker import Permit, Verdict
+from tidegate.routing.heard import Heard
 from tidegate.routing.history import Change, Skip
 from tidegate.routing.outcome import TAXONOMY, Handling, Onward, Outcome, Trips
 from tidegate.routing.plan import Route, Target
@@ -117,8 +118,7 @@ class Failover:
         self._calls = 0
         self._current: Try | None = None
         self._committed = False
-        self._last: Outcome | None = None
-        self._must_exceed_tokens: int | None = None
+        self._heard = Heard()
         self._refused: list[Target] = []
         self._went_on_once = False
 
@@ -144,7 +144,7 @@ class Failover:
         if self._committed or outcome in _NOT_FAILURES:
             raise ValueError(f"not a failure before commit: {outcome}")
         current = self._end(outcome, now_s, jitter=jitter)
-        self._last = outcome
+        self._heard.said(current.target, outcome)
         handling = TAXONOMY[outcome]
         if handling.cools:
             self._cool(current.target, outcome, now_s, retry_after_s)
@@ -293,6 +293,7 @@ class Failover:
     def _skip(self, target: Target, outcome: Outcome, now_s: float) -> None:
         state = self._state(target)
         self.attempts.append((target.provider, outcome))
+        self._heard.said(target, outcome)
         self.skips.append(Skip(target, outcome, state.wait_s(now_s), state.breaker.opened_by))
 
     def _deadline(self, now_s: float) -> float:
@@ -318,22 +319,19 @@ class Failover:
 
     def _is_eligible(self, target: Target) -> bool:
         """Whether what is known of this request leaves hope for `target`."""
-        if self._must_exceed_tokens is not None and (
-            target.context_tokens is None or target.context_tokens <= self._must_exceed_tokens
-        ):
-            return False
-        return not any(target.shares_credential(refused) for refused in self._refused)
+        return self._heard.is_longer(target) and not self._is_refused(target)
+
+    def _is_refused(self, target: Target) -> bool:
+        return any(target.shares_credential(refused) for refused in self._refused)
 
     def _may_go_on(self, target: Target, handling: Handling) -> bool:
         """Apply the row of the table; narrows the rest of the walk where it says so."""
         if handling.onward is Onward.LARGER_CONTEXT:
-            if target.context_tokens is None:
-                return False
-            self._must_exceed_tokens = target.context_tokens
-        elif handling.onward is Onward.OTHER_CREDENTIAL:
+            return target.context_tokens is not None
+        if handling.onward is Onward.OTHER_CREDENTIAL:
             self._refused.append(target)
             return self._route.failover_on_credential_error
-        elif handling.onward is Onward.ONCE:
+        if handling.onward is Onward.ONCE:
             is_second, self._went_on_once = self._went_on_once, True
             return not is_second
         return handling.fails_over
@@ -362,7 +360,7 @@ class Failover:
 
     def _error(self, now_s: float) -> TidegateError:
         """What the client is told: the last real outcome decides, unless waiting would help."""
-        last = self._last
+        last = self._heard.last_word()
         waiting = bool(self.attempts) and self.attempts[-1][1] in _SKIPS
         if last is not None and not (waiting and last in _NARROWING):
             error = TAXONOMY[last].error
@@ -375,9 +373,11 @@ class Failover:
         return AllProvidersFailed(self.header)
 
     def _all_resting(self, now_s: float) -> TidegateError:
-        """503 with the earliest return if every target rests now, else 502."""
+        """503 with the earliest return if every target that may serve rests now, else 502."""
         waits = [
-            self._state(target).wait_s(now_s) for target in self._order if self._is_eligible(target)
+            self._state(target).wait_s(now_s)
+            for target in self._order
+            if self._heard.may_fit(target) and not self._is_refused(target)
         ]
         if waits and min(waits) > 0.0:
             return AllProvidersFailed(self.header, status=503, retry_after_s=min(waits))

@@ -77,6 +77,8 @@ class Request:
     passed: int = 0
     refused: set[str] = field(default_factory=set)
     exceeds: int = 0
+    too_long: list[Target] = field(default_factory=list)
+    reached: tuple[Target, ...] = ()
     conflicts: int = 0
     committed: bool = False
     began_s: float = 0.0
@@ -86,6 +88,12 @@ class Request:
         if self.exceeds and (target.context_tokens or 0) <= self.exceeds:
             return False
         return target.credential_id not in self.refused
+
+    def may_serve_later(self, target: Target) -> bool:
+        """Hope, or a window that is not declared of a target that was reached before a refusal."""
+        unknown = target.context_tokens is None and target in self.reached
+        hope = self.hopes_for(target) or (unknown and target.credential_id not in self.refused)
+        return hope and target not in self.too_long
 
 
 class World:
@@ -202,7 +210,9 @@ class World:
         assert not isinstance(step, Try)
         assert step.error.detail == ",".join(request.shown)
         waits = [
-            self.accounts[t].wait_s(self.now_s) for t in self.of.targets if request.hopes_for(t)
+            self.accounts[t].wait_s(self.now_s)
+            for t in self.of.targets
+            if request.may_serve_later(t)
         ]
         if status is not None:
             assert step.error.status == status
@@ -279,6 +289,9 @@ class World:
 
     def goes_on(self, request: Request, target: Target, onward: Onward) -> bool:
         if onward is Onward.LARGER_CONTEXT:
+            if not request.too_long:
+                request.reached = request.order[: request.passed]
+            request.too_long.append(target)
             request.exceeds = target.context_tokens or 0
             return target.context_tokens is not None
         if onward is Onward.OTHER_CREDENTIAL:
