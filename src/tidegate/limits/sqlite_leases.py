@@ -36,7 +36,7 @@ class Leases:
         self._absent: set[str] = set()
         self._kept: dict[str, Reservation] = {}  # written at the end, as all that follows
         self._dropped: set[str] = set()
-        self._newest = ""  # no id in the file is greater
+        self._floor = ""  # of the greater ids, all that are in the file are known
         self.quiet_until_us = -1
 
     def forget(self) -> None:
@@ -46,16 +46,18 @@ class Leases:
         self._dropped.clear()
         self.quiet_until_us = -1
         (newest,) = self._db.execute("SELECT MAX(id) FROM limit_reservations").fetchone()
-        self._newest = newest or ""
+        self._floor = newest or ""
 
     def begin(self, ids: Iterable[str]) -> None:
         """A transaction begins that will ask for `ids`: what is not known is read together."""
         if len(self._known) > 2 * KEPT:
-            self._known = dict(islice(self._known.items(), len(self._known) - KEPT, None))
-        known, newest = self._known, self._newest
+            excess = len(self._known) - KEPT
+            self._floor = max(self._floor, *islice(self._known, excess))
+            self._known = dict(islice(self._known.items(), excess, None))
+        known, floor = self._known, self._floor
         unread = [one_id for one_id in ids if one_id not in known]
         self._absent = set(unread)
-        unknown = [one_id for one_id in unread if one_id <= newest]
+        unknown = [one_id for one_id in unread if one_id <= floor]
         for some in (unknown[i : i + _TOGETHER] for i in range(0, len(unknown), _TOGETHER)):
             marks = ",".join("?" * len(some))
             for row in self._db.execute(f"{_COLUMNS} WHERE id IN ({marks})", some):
@@ -118,7 +120,6 @@ class Leases:
             self._db.executemany("DELETE FROM limit_reservations WHERE id = ?", ended)
             self._dropped.clear()
         if self._kept:
-            self._newest = max(self._newest, *self._kept)
             self._db.executemany(
                 "INSERT OR REPLACE INTO limit_reservations VALUES (?, ?, ?, ?, ?, ?)",
                 [_row(lease) for lease in self._kept.values()],
