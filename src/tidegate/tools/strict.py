@@ -11,14 +11,14 @@ from dataclasses import dataclass, field, replace
 from decimal import Decimal, InvalidOperation
 from math import isinf
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import PydanticCustomError, core_schema
 
 from tidegate.tools.context import ToolContext
 from tidegate.tools.profiles import Fault
-from tidegate.tools.spelling import as_json_spells
+from tidegate.tools.spelling import reader
 from tidegate.tools.written import exact
 
 if TYPE_CHECKING:
@@ -57,13 +57,6 @@ class StrictInput(BaseModel):
         allow_inf_nan=False,
         hide_input_in_errors=True,
     )
-
-    @classmethod
-    def __get_pydantic_core_schema__(
-        cls, source: Any, handler: "GetCoreSchemaHandler"
-    ) -> core_schema.CoreSchema:
-        made: core_schema.CoreSchema = as_json_spells(handler(source))
-        return made
 
 
 class StrictOutput(BaseModel):
@@ -154,6 +147,11 @@ class StrictTool(Generic[InputT]):
     output: type[StrictOutput] | None = None
     annotations: Mapping[str, object] = field(default_factory=dict)
     takes_context: bool = False
+    _reader: Any = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        # Not the model's own validator, so that Python code may build it from Python's values.
+        object.__setattr__(self, "_reader", reader(self.model))
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema 2020-12 of the arguments; `additionalProperties` is false at every level."""
@@ -166,7 +164,7 @@ class StrictTool(Generic[InputT]):
     def check(self, arguments: Mapping[str, object]) -> InputT:
         """The checked arguments; raises InvalidArguments with the first faults."""
         try:
-            checked = self.model.model_validate(dict(arguments))
+            checked: InputT = self._reader.validate_python(dict(arguments))
         except ValidationError as error:
             raise InvalidArguments(faults_of(error)) from None
         if (place := _infinite(arguments, ())) is not None:
@@ -196,6 +194,19 @@ class StrictTool(Generic[InputT]):
         return self.output.model_validate(answer).model_dump(mode="json", by_alias=True)
 
 
+@overload
+def strict_tool(run: Callable[[InputT], Awaitable[object]], /) -> StrictTool[InputT]: ...
+@overload
+def strict_tool(
+    run: Callable[[InputT, ToolContext], Awaitable[object]], /
+) -> StrictTool[InputT]: ...
+@overload
+def strict_tool(
+    *,
+    name: str | None = None,
+    output: type[StrictOutput] | None = None,
+    annotations: Mapping[str, object] | None = None,
+) -> Callable[[Callable[..., Awaitable[object]]], StrictTool[Any]]: ...
 def strict_tool(
     run: Callable[..., Awaitable[object]] | None = None,
     /,
