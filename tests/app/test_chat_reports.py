@@ -147,6 +147,8 @@ def test_033_an_upstream_that_says_nothing_is_left_at_its_deadline(kind: str) ->
         assert exchange.header("x-tidegate-attempts") == "primary:timeout,backup:ok"
         assert TIMES.first_token_s <= timed.at_s[0] <= TIMES.first_token_s + 0.05
         assert timed.now_s <= TIMES.first_token_s + 0.05
+        # Nor is the time of the silent one the backup's.
+        assert world.metric("first_byte_seconds_sum", provider="backup") < 0.05
         assert world.providers.asked[0].gone.is_set()
 
     clock = ManualClock()

@@ -126,7 +126,7 @@ class Metrics:
         self._alerts.labels(self._bounded("provider", provider), kind).inc()
 
     def first_byte(self, *, provider: str, seconds: float) -> None:
-        """The first content of an answer left, so long after its request had arrived."""
+        """The first content of an answer left, so long after its provider had been asked."""
         self._first_byte.labels(self._bounded("provider", provider)).observe(seconds)
 
     def tokens(self, *, tenant: str, kind: str, amount: int) -> None:
@@ -230,7 +230,7 @@ class Metrics:
         )
         self._first_byte = Histogram(
             "tidegate_first_byte_seconds",
-            "Time to the first content of an answer.",
+            "From asking the provider that answered to its first content leaving.",
             ("provider",),
             buckets=_SECONDS,
             registry=self._registry,

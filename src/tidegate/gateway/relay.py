@@ -270,7 +270,7 @@ class Relay:
             call.failover.commit(now_s, first_token_s=self._clocks.first_token_s)
             self._account()
             self._metrics.first_byte(
-                provider=self._step.target.provider, seconds=now_s - call.started_s
+                provider=self._step.target.provider, seconds=now_s - call.began_s
             )
             headers = self._headers()
             if not call.stream:
