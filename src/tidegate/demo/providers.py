@@ -124,9 +124,9 @@ class Providers:
         Raises Unknown for a provider or behavior that does not exist.
         """
         if provider not in NAMES:
-            raise Unknown(_usage())
+            raise Unknown(_usage(f"provider: {' or '.join(NAMES)}"))
         if not behaviors or not set(behaviors) <= FAULTS.keys():
-            raise Unknown(_usage())
+            raise Unknown(_usage("behaviour: one of the names below, or several with commas"))
         if len(behaviors) > 1 and times is None:
             times = 1
         if times is not None and not _UNHEARD.isdisjoint(behaviors):
@@ -143,9 +143,8 @@ class Providers:
             self.set(name, *names, **_options(query, names))  # type: ignore[arg-type]
             if self.changed is not None:
                 await self.changed(name)
-        except ValueError as error:
-            text = str(error) if isinstance(error, Unknown) else _usage()
-            await exchange.json(400, {"error": text})
+        except Unknown as error:
+            await exchange.json(400, {"error": str(error)})
         except OSError as error:
             await exchange.json(409, {"error": f"the port of {name}: {error.strerror}"})
         else:
@@ -164,14 +163,17 @@ class Providers:
 
 
 def _options(query: dict[str, str], names: list[str]) -> dict[str, object]:
-    """The options of a query about the behaviors `names`; raises ValueError for an odd one."""
+    """The options of a query about the behaviors `names`; raises Unknown for an odd one."""
+    if odd := query.keys() - {"provider", "behaviour", *OPTIONS}:
+        # A typo would play something else than was asked for.
+        raise Unknown(_usage(f"there is no {' or '.join(map(ascii, sorted(odd)))}"))
     options: dict[str, object] = {}
     if "times" in query:
-        options["times"] = _within(int(query["times"]), 1, _MAX_TIMES)
+        options["times"] = int(_number(query, "times", int, 1, _MAX_TIMES))
     if "wait" in query:
-        options["wait_s"] = _within(float(query["wait"]), 0.0, _MAX_WAIT_S)
+        options["wait_s"] = _number(query, "wait", float, 0, _MAX_WAIT_S)
     if "status" in query:
-        options["status"] = int(_within(int(query["status"]), 400, 599))
+        options["status"] = int(_number(query, "status", int, 400, 599))
     if "form" in query:
         if query["form"] not in (FORMS if "429-retry-after" in names else SHAPES):
             raise Unknown(f"form: {OPTIONS['form']}")
@@ -179,17 +181,24 @@ def _options(query: dict[str, str], names: list[str]) -> dict[str, object]:
     return options
 
 
-def _within(value: float, least: float, most: float) -> float:
+def _number(
+    query: dict[str, str], name: str, kind: Callable[[str], float], least: float, most: float
+) -> float:
+    wrong = Unknown(_usage(f"{name}: a number from {least:g} to {most:g}"))
+    try:
+        value = kind(query[name])
+    except ValueError:
+        raise wrong from None
     # Written so that what is no number is refused, too.
     if not least <= value <= most:
-        raise ValueError
+        raise wrong
     return value
 
 
-def _usage() -> str:
+def _usage(wrong: str) -> str:
     options = "".join(f"[&{name}=...]" for name in OPTIONS)
     names = "|".join(FAULTS)
-    return f"POST /_set?provider={'|'.join(NAMES)}&behaviour={names}{options}"
+    return f"{wrong}. POST /_set?provider={'|'.join(NAMES)}&behaviour={names}{options}"
 
 
 __all__ = ["LEAKS", "NAMES", "USAGE", "Providers", "Switch", "Unknown"]

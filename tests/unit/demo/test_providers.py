@@ -235,6 +235,7 @@ def test_state_shows_behaviors_and_counts() -> None:
         "provider=primary&behaviour=slow&wait=-1",
         "provider=primary&behaviour=slow&wait=nan",
         "provider=primary&behaviour=status&status=200",
+        "provider=primary&behaviour=429&time=3",
     ],
 )
 def test_an_unknown_setting_is_refused_with_the_choices(query: str) -> None:
@@ -255,6 +256,11 @@ def test_an_unknown_setting_is_refused_with_the_choices(query: str) -> None:
         ("behaviour=error-first&form=rfc3339", b"problem"),
         ("behaviour=refused&times=2", b"refused"),
         ("behaviour=500,flap", b"flap"),
+        ("behaviour=429&times=0", b'"times: a number from 1 to '),
+        ("behaviour=slow&wait=x", b'"wait: a number from 0 to '),
+        ("behaviour=status&status=200", b'"status: a number from 400 to 599.'),
+        ("behaviour=429&time=3", b"there is no 'time'."),
+        ("behaviour=42", b'"behaviour: one of'),
     ],
 )
 def test_a_setting_that_cannot_be_says_why(query: str, word: bytes) -> None:
