@@ -19,6 +19,7 @@ from tidegate.tools import stdio
 from tidegate.tools.blocking import BlockingThread
 from tidegate.tools.boundary import as_json
 from tidegate.tools.ends import HardEnd
+from tidegate.tools.line_batches import BATCHING, MOST, Batches
 
 _GRACE_S = 1.4
 _FAILED = -32603
@@ -51,6 +52,8 @@ class LineSession:
         self._open_ids: set[int | str] = set()
         self._all_answered = anyio.Event()
         self._at_end = False
+        self._version: object = None
+        self._batches = Batches()
         self._write_lock = Lock()
         self._hard_end = hard_end
         hard_end.farewell = self._farewell
@@ -81,9 +84,15 @@ class LineSession:
         """Answers to lines."""
         async with self._from_sdk:
             async for answer in self._from_sdk:
-                identifier = getattr(answer.message, "id", None)
-                await self._send(as_json(answer.message) + b"\n")
-                self._open_ids.discard(identifier if identifier is not None else "")
+                message = answer.message
+                identifier = getattr(message, "id", None)
+                if self._version is None and isinstance(message, mcp_types.JSONRPCResponse):
+                    self._version = message.result.get("protocolVersion")
+                data = as_json(message)
+                answered = None if isinstance(message, mcp_types.JSONRPCRequest) else identifier
+                await self._send(self._batches.answered(answered, data))
+                if answered is not None:
+                    self._open_ids.discard(answered)
                 if self._at_end and not self._open_ids:
                     self._all_answered.set()
 
@@ -96,39 +105,62 @@ class LineSession:
 
     async def _take(self, line: bytes | stdio.LineTooLong) -> None:
         try:
-            await self._to_sdk.send(SessionMessage(self._message(line)))
+            for message in self._messages(line):
+                await self._to_sdk.send(SessionMessage(message))
+                await self._settle_cancelled(message)
         except stdio.BadLine as bad:
             stdio.note(f"dropped a line: {bad.reason}")
             await self._send(stdio.error_line(bad.code, bad.reason))
 
-    def _message(self, line: bytes | stdio.LineTooLong) -> mcp_types.JSONRPCMessage:
+    def _messages(self, line: bytes | stdio.LineTooLong) -> list[mcp_types.JSONRPCMessage]:
         if isinstance(line, stdio.LineTooLong):
             cap = stdio.size(self._max_line_bytes)
             raise stdio.BadLine(stdio.INVALID_REQUEST, f"the line is longer than {cap}")
+        if self._version == BATCHING and line.lstrip(b" \t\r").startswith(b"["):
+            return self._batch(stdio.read_batch(line))
         value = stdio.read_message(line)
-        identifier = value.get("id")
-        is_request = "method" in value and isinstance(identifier, int | str)
-        if is_request and identifier in self._open_ids:
-            raise stdio.BadLine(stdio.INVALID_REQUEST, "this id is already in flight")
-        try:
-            message: mcp_types.JSONRPCMessage = mcp_types.jsonrpc_message_adapter.validate_python(
-                value, by_name=False
-            )
-        except ValidationError:
-            raise stdio.BadLine(stdio.INVALID_REQUEST, "not a JSON-RPC message") from None
-        if is_request and isinstance(identifier, int | str):
-            self._open_ids.add(identifier)
-        if value.get("method") == "notifications/cancelled":
-            self._forget(value.get("params"))
-        return message
+        message = _parsed(value)
+        self._open_ids |= self._new_ids([value]).keys()
+        return [message]
 
-    def _forget(self, params: object) -> None:
-        """A cancelled request has no answer: it holds up neither its id nor the end."""
-        identifier = params.get("requestId") if isinstance(params, dict) else None
+    def _batch(self, values: list[dict[str, object]]) -> list[mcp_types.JSONRPCMessage]:
+        if len(values) > MOST:
+            raise stdio.BadLine(stdio.INVALID_REQUEST, "the batch has too many messages")
+        if any(value.get("method") == "initialize" for value in values):
+            raise stdio.BadLine(stdio.INVALID_REQUEST, "initialize must not be part of a batch")
+        messages = list(map(_parsed, values))
+        ids = self._new_ids(values)
+        if ids:
+            self._batches.begin(list(ids))
+        self._open_ids |= ids.keys()
+        return messages
+
+    def _new_ids(self, values: list[dict[str, object]]) -> dict[int | str, None]:
+        """The ids of the requests among `values`, in their order; raises BadLine."""
+        ids: dict[int | str, None] = {}
+        for value in values:
+            identifier = value.get("id")
+            if "method" not in value or not isinstance(identifier, int | str):
+                continue
+            if identifier in self._open_ids or identifier in ids:
+                raise stdio.BadLine(stdio.INVALID_REQUEST, "this id is already in flight")
+            ids[identifier] = None
+        return ids
+
+    async def _settle_cancelled(self, message: mcp_types.JSONRPCMessage) -> None:
+        """A cancelled request has no answer: it holds up neither its id, its batch nor the end."""
+        if not isinstance(message, mcp_types.JSONRPCNotification):
+            return
+        if message.method != "notifications/cancelled":
+            return
+        identifier = (message.params or {}).get("requestId")
         if isinstance(identifier, int | str):
             self._open_ids.discard(identifier)
+            await self._send(self._batches.left_out(identifier))
 
     async def _send(self, data: bytes) -> None:
+        if not data:
+            return
         try:
             await self._writer.run(self._write, data)
         except BrokenPipeError:
@@ -151,6 +183,16 @@ class LineSession:
             error = {"code": _FAILED, "message": _ENDED}
             answer = {"jsonrpc": "2.0", "id": identifier, "error": error}
             os.write(self._wire.write_fd, strictjson.dumps(answer) + b"\n")
+
+
+def _parsed(value: dict[str, object]) -> mcp_types.JSONRPCMessage:
+    try:
+        message: mcp_types.JSONRPCMessage = mcp_types.jsonrpc_message_adapter.validate_python(
+            value, by_name=False
+        )
+    except ValidationError:
+        raise stdio.BadLine(stdio.INVALID_REQUEST, "not a JSON-RPC message") from None
+    return message
 
 
 __all__ = ["LineSession"]

@@ -145,6 +145,32 @@ def read_message(line: bytes) -> dict[str, object]:
     except strictjson.StrictJSONError as error:
         code = PARSE_ERROR if error.kind == "syntax" else INVALID_REQUEST
         raise BadLine(code, error.reason) from None
+    message = checked(value)
+    if infinite and len(infinite) != _infinite_arguments(message):
+        raise BadLine(PARSE_ERROR, "a number is too large")
+    return message
+
+
+def read_batch(line: bytes) -> list[dict[str, object]]:
+    """The messages of the array in `line`, at least one; raises BadLine if any of them is none."""
+
+    def real(literal: str) -> Written:
+        if isinf(number := Written(literal)):
+            raise strictjson.StrictJSONError("syntax", "a number is too large")
+        return number
+
+    try:
+        value = strictjson.loads(line, real=real)
+    except strictjson.StrictJSONError as error:
+        code = PARSE_ERROR if error.kind == "syntax" else INVALID_REQUEST
+        raise BadLine(code, error.reason) from None
+    if not isinstance(value, list) or not value:
+        raise BadLine(INVALID_REQUEST, "a batch must not be empty")
+    return [checked(each) for each in value]
+
+
+def checked(value: object) -> dict[str, object]:
+    """`value`, if it is a message of JSON-RPC as MCP narrows it; raises BadLine."""
     if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
         raise BadLine(INVALID_REQUEST, "not a JSON-RPC 2.0 object")
     identifier = value.get("id", 0)
@@ -154,8 +180,6 @@ def read_message(line: bytes) -> dict[str, object]:
         raise BadLine(INVALID_REQUEST, "params are neither an object nor an array")
     if ("method" in value) == ("result" in value or "error" in value):
         raise BadLine(INVALID_REQUEST, "neither a request nor an answer")
-    if infinite and len(infinite) != _infinite_arguments(value):
-        raise BadLine(PARSE_ERROR, "a number is too large")
     return value
 
 
@@ -200,8 +224,10 @@ __all__ = [
     "LineSplitter",
     "LineTooLong",
     "Wire",
+    "checked",
     "error_line",
     "note",
+    "read_batch",
     "read_message",
     "read_some",
     "seize_stdio",

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Sequence
+from threading import Thread
 from typing import Any
 
 from tests.unit.tools.web import message, modern
@@ -23,6 +24,33 @@ def over_stdio(server: ToolServer, lines: Sequence[object]) -> list[Any]:
         os.close(to_server[0])
     with os.fdopen(from_server[0], "rb") as answers:
         return [json.loads(line) for line in answers.read().splitlines()]
+
+
+def after_hello(server: ToolServer, version: str, lines: Sequence[object]) -> list[Any]:
+    """The answers to `lines`, which are sent when the handshake, if there is one, is over."""
+    to_server, from_server = os.pipe(), os.pipe()
+    hello = opening(version)
+
+    def client() -> None:
+        with os.fdopen(to_server[1], "wb", buffering=0) as sink:
+            sink.write(b"".join(json.dumps(line).encode() + b"\n" for line in hello))
+            with os.fdopen(from_server[0], "rb") as source:
+                if hello:
+                    source.readline()
+                sink.write(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+                sink.close()
+                found.extend(json.loads(line) for line in source.read().splitlines())
+
+    found: list[Any] = []
+    thread = Thread(target=client, daemon=True)
+    thread.start()
+    try:
+        server.run_stdio(Wire(to_server[0], from_server[1]))
+    finally:
+        os.close(from_server[1])
+        os.close(to_server[0])
+    thread.join(5.0)
+    return found
 
 
 def opening(era: str) -> list[Any]:
