@@ -1,7 +1,7 @@
 """Public bug reports of other gateways about failover, run against the whole path.
 
 Entries 30 to 34, 36 and 37 of the list; 35, 38, 45 and 47 are in test_chat_reports_health, 50 in
-test_chat_wishes. Time is virtual, so that an outage of minutes takes none.
+test_chat_no_fallback. Time is virtual, so that an outage of minutes takes none.
 """
 
 import asyncio

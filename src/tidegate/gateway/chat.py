@@ -42,7 +42,7 @@ from tidegate.providers.base import Provider
 from tidegate.providers.openai import usage_wish
 from tidegate.records.entries import Trail
 from tidegate.routing.failover import Failover
-from tidegate.routing.order import ordered
+from tidegate.routing.order import ordered, without_fallback
 from tidegate.routing.plan import Route, RouteTable
 from tidegate.routing.targets import Targets
 
@@ -68,7 +68,7 @@ class ChatPolicy:
 class ChatRequest:
     """The fields and the header that policy acts on; everything else passes untouched.
 
-    `fallback`: other targets may be asked when the first that can be called does not serve.
+    `fallback`: other targets may be asked when the first one does not serve.
     """
 
     document: dict[str, object]
@@ -223,6 +223,8 @@ class Chat:
             self._clock.monotonic_s(),
             prompt_tokens=quote.need.input_tokens,
         )
+        if not request.fallback:
+            order = without_fallback(route, order)
         return Failover(
             route,
             self._targets,

@@ -48,6 +48,19 @@ def ordered(
     return tuple(sorted(picked, key=place))
 
 
+def without_fallback(route: Route, order: tuple[Target, ...]) -> tuple[Target, ...]:
+    """Of `order` what a request may be sent to that wants one target or none.
+
+    With priority that is the first candidate of the file, by any of its credentials, also while it
+    rests: the second one is the fallback. The other strategies have no first one, so their pick
+    among those that can be called is no fallback, and all stay.
+    """
+    if route.strategy != "priority":
+        return order
+    first = _candidate(route.targets[0])
+    return tuple(target for target in order if _candidate(target) == first)
+
+
 _States = dict[Target, TargetState]
 _Pick = Callable[[tuple[Target, ...], _States, Draw, float], list[Target]]
 
@@ -135,4 +148,4 @@ _PICKS: dict[str, _Pick] = {
     "least_latency": _by_latency,
 }
 
-__all__ = ["EXPLORES", "Draw", "ordered"]
+__all__ = ["EXPLORES", "Draw", "ordered", "without_fallback"]

@@ -122,7 +122,7 @@ SEEN = {
     ),
     50: (
         "BerriAI/litellm #19077",
-        "app/test_chat_wishes.py::test_who_wants_no_fallback_gets_none_in_any_phase",
+        "app/test_chat_no_fallback.py::test_who_wants_no_fallback_gets_none_in_any_phase",
         f"{PURE}::test_an_opt_out_of_fallbacks_holds_in_every_phase",
     ),
 }
