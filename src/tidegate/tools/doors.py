@@ -20,6 +20,8 @@ _FORBIDDEN: Final = -31003
 _HOST: Final = re.compile(r"(\[[0-9a-f:.]+\]|[0-9a-z._-]+)(?::([0-9]{1,5}))?")
 _FIELDS: Final = re.compile(r"[A-Za-z0-9_, -]*")
 _PARAMETERS: Final = frozenset({b"", b"charset=utf-8", b'charset="utf-8"'})
+_USUAL: Final = frozenset({"localhost", "127.0.0.1", "::1"})
+"""Every request asks twice; an address is not parsed for what nearly all of them say."""
 _CHALLENGE: Final = ((b"www-authenticate", b"Bearer"),)
 
 
@@ -118,7 +120,7 @@ TOO_LARGE: Final = Refusal(413, "The body is too large")
 
 def is_loopback(host: str) -> bool:
     """Whether a name or an address (lower case, no brackets) can only be this machine."""
-    if host == "localhost" or host.endswith(".localhost"):
+    if host in _USUAL or host.endswith(".localhost"):
         return True  # RFC 6761 section 6.3: resolvers must answer loopback
     address = _address(host)
     return address is not None and address.is_loopback

@@ -32,8 +32,11 @@ from tidegate.tools.profiles import (
     tell,
 )
 from tidegate.tools.strict import InvalidArguments, StrictTool, ToolFailure, ToolResult
+from tidegate.tools.tracing import trace_when_collected
 
 _MIB = 1024 * 1024
+X_MCP_HEADER = "x-mcp-header"
+"""What a schema says of an argument that travels in a header, too (MCP 2026-07-28)."""
 
 _Context = ServerRequestContext[Any, Any]
 
@@ -65,7 +68,12 @@ class ToolServer:
                 raise ValueError(f"two tools are called {tool.name!r}")
             self._tools[tool.name] = tool
         self._listed = [_listed(tool) for tool in tools]
-        schemas = {tool.name: tool.input_schema for tool in self._listed}
+        # Only of tools with something to compare: it is asked for on every call over HTTP.
+        schemas = {
+            tool.name: tool.input_schema
+            for tool in self._listed
+            if X_MCP_HEADER in str(tool.input_schema)
+        }
         self.server: Server[Any] = Server(
             name,
             version=version or __version__,
@@ -74,6 +82,7 @@ class ToolServer:
             on_call_tool=self._call,
             get_tool_input_schema=schemas.get,
         )
+        trace_when_collected(self.server)
         self.server.middleware.insert(0, guard)
 
     @property
