@@ -258,7 +258,7 @@ def failover_page() -> str:
         " is what a route with this one target answers; [failover](../failover.md) explains\n"
         "the rest. A client that has had content is never asked to start again: it gets the event"
         " `gateway.upstream_interrupted`.\n\n"
-        "{}\n\n## By status\n\n{}\n\n## By what an error says\n\nSome examples. A 200 is judged by"
+        "{}\n\n## By status\n\nOnly a 200 can be an answer: any other status below 400 is `malformed`, also with a good document,\nunless an error object in it says more. Statuses from 600 on are `server_error`.\n\n{}\n\n## By what an error says\n\nSome examples. A 200 is judged by"
         " the error object in it, in a document as in an event before the first content.\n\n{}\n\n"
         "## By what became of the connection\n\nA status of exactly 500 may be asked again, too.\n\n"
         "{}\n"
