@@ -2,7 +2,7 @@
 
 Nobody but the protocol: `seize_stdio` takes both standard streams away before anything else is
 imported, and `serve_lines` moves messages over the private copies. Does not live here: what a
-message means (server.py). At import this module needs the standard library alone, so that it can
+message means (server.py). At import nothing is needed beside the standard library, so that it can
 run first; the SDK is imported by the functions that use it.
 """
 
@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from tidegate import strictjson
+from tidegate.jsonrpc import Malformed, classify
 from tidegate.tools.written import Written
 
 PARSE_ERROR, INVALID_REQUEST = -32700, -32600
@@ -171,15 +172,11 @@ def read_batch(line: bytes) -> list[dict[str, object]]:
 
 def checked(value: object) -> dict[str, object]:
     """`value`, if it is a message of JSON-RPC as MCP narrows it; raises BadLine."""
-    if not isinstance(value, dict) or value.get("jsonrpc") != "2.0":
-        raise BadLine(INVALID_REQUEST, "not a JSON-RPC 2.0 object")
-    identifier = value.get("id", 0)
-    if isinstance(identifier, bool) or not isinstance(identifier, int | str):
-        raise BadLine(INVALID_REQUEST, "the id is neither a string nor an integer")
-    if not isinstance(value.get("params", {}), dict | list):
-        raise BadLine(INVALID_REQUEST, "params are neither an object nor an array")
-    if ("method" in value) == ("result" in value or "error" in value):
-        raise BadLine(INVALID_REQUEST, "neither a request nor an answer")
+    found = classify(value)
+    if isinstance(found, Malformed):
+        raise BadLine(INVALID_REQUEST, found.reason)
+    if not isinstance(value, dict):
+        raise BadLine(INVALID_REQUEST, "an array is a batch, which has no place here")
     return value
 
 
