@@ -10,6 +10,7 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import anyio
@@ -57,16 +58,20 @@ def talk(
     env: dict[str, str] | None = None,
     cwd: Path | None = None,
 ) -> tuple[list[dict[str, Any]], str]:
-    """The answers (every line of stdout, parsed) and stderr of a server fed `data` and EOF."""
-    done = subprocess.run(
-        command,
-        input=data,
-        capture_output=True,
-        timeout=WAIT_S,
-        check=True,
-        env=env or environment(unbuffered=False),
-        cwd=cwd,
-    )
+    """The answers (every line of stdout, parsed) and stderr of a server fed `data` and EOF.
+
+    It runs in `cwd`, or in a folder that is gone afterwards, with the books it kept there.
+    """
+    with TemporaryDirectory(prefix="tidegate-task1-") as folder:
+        done = subprocess.run(
+            command,
+            input=data,
+            capture_output=True,
+            timeout=WAIT_S,
+            check=True,
+            env=env or environment(unbuffered=False),
+            cwd=cwd or folder,
+        )
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
     return answers, done.stderr.decode()
@@ -200,14 +205,14 @@ def test_every_call_in_flight_when_stdin_ends_is_answered_with_its_own_id() -> N
 
 
 @pytest.mark.parametrize("mode", ["auto", *FULL_MODES])
-def test_the_official_client_gets_the_error_mapping_of_both_eras(mode: str) -> None:
+def test_the_official_client_gets_the_error_mapping_of_both_eras(mode: str, tmp_path: Path) -> None:
     async def code(client: Client, name: str, arguments: dict[str, Any]) -> int:
         with pytest.raises(MCPError) as caught:
             await client.call_tool(name, arguments)
         return caught.value.error.code
 
     async def body() -> None:
-        server = StdioServerParameters(command=sys.executable, args=SERVE[1:])
+        server = StdioServerParameters(command=sys.executable, args=SERVE[1:], cwd=tmp_path)
         with anyio.fail_after(WAIT_S):
             async with Client(server, mode=mode) as client:
                 tools = (await client.list_tools()).tools

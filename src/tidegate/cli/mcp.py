@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from tidegate.tools import ToolServer
     from tidegate.tools.profiles import Profile
 
+_DEMO_STORE = "tidegate-support.db"
+
 
 @click.group(epilog="Example: tidegate mcp serve")
 def mcp() -> None:
@@ -33,6 +35,8 @@ def mcp() -> None:
 @click.option("--errors", type=click.Choice(["brief", "spec"]), help="The profile of errors.")
 def serve(target: str | None, address: str | None, errors: "Profile | None") -> int:
     """Serve MODULE:SERVER, a ToolServer; by default the support demo on stdio.
+
+    The demo keeps its customers and refunds in tidegate-support.db in the current folder.
 
     On stdio only protocol messages reach stdout, whatever the tools, their imports or their
     children print. With --http the endpoint is /mcp; an address that other machines reach needs
@@ -70,11 +74,17 @@ def _log_to_stderr() -> None:
 
 
 def _demo() -> "ToolServer":
-    from tidegate.demo.support import SupportStore, support_tools  # noqa: PLC0415 - after seizing
+    from tidegate.demo.support import support_tools  # noqa: PLC0415 - after seizing
+    from tidegate.demo.support_store import StoreUnusable, SupportStore  # noqa: PLC0415 - as above
     from tidegate.tools import ToolServer  # noqa: PLC0415 - after seizing
 
+    try:
+        store = SupportStore(_DEMO_STORE)
+    except StoreUnusable as error:
+        raise click.ClickException(f"{_DEMO_STORE} in this folder: {error}") from None
+    click.get_current_context().call_on_close(store.close)
     leak = os.environ.get("LEAK_DEMO") == "1"
-    return ToolServer(support_tools(SupportStore(), leak=leak), name="support-desk")
+    return ToolServer(support_tools(store, leak=leak), name="support-desk")
 
 
 def _load(target: str) -> "ToolServer":

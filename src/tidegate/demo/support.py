@@ -1,96 +1,30 @@
 """What does a support desk's MCP server look like?
 
-Lives here: customers, refunds and their rules, on SQLite, and the two strict tools over them.
-Does not live here: how tools are served (tools.server).
+Lives here: the rules of valid calls, and the two strict tools over a store. Does not live here:
+the money (support_store), how tools are served (tools.server).
 """
 
 import ctypes
 import os
-import sqlite3
 import subprocess
 import sys
 import unicodedata
 from decimal import Decimal
-from threading import Lock
 from typing import Annotated, Any
 
 from anyio import to_thread
 from pydantic import AfterValidator, Field
 
-from tidegate.tools import ExactNumber, StrictInput, StrictTool, ToolFailure, strict_tool
-
-_CUSTOMERS = (
-    ("CUST-10001", "Jane Doe", "jane@example.com", 25_000),
-    ("CUST-10002", "Luis Ortega", "luis@example.com", 120_050),
-    ("CUST-10003", "Mei Lin", "mei@example.com", 0),
+from tidegate.demo.support_store import Order, SupportStore
+from tidegate.tools import (
+    ExactNumber,
+    StrictInput,
+    StrictOutput,
+    StrictTool,
+    ToolFailure,
+    ToolResult,
+    strict_tool,
 )
-_SCHEMA = """
-create table if not exists customers (
-  id text primary key, name text not null, email text not null, balance_cents integer not null
-    check (balance_cents >= 0)
-) strict;
-create table if not exists refunds (
-  id integer primary key, customer text not null references customers (id),
-  cents integer not null, reason text not null
-) strict;
-"""
-
-
-class SupportStore:
-    """Customers and refunds in the SQLite database `path`; the default is a private memory.
-
-    Every method is one transaction and safe to call from any thread.
-    """
-
-    def __init__(self, path: str = ":memory:") -> None:
-        self._lock = Lock()
-        self._db = sqlite3.connect(path, isolation_level=None, check_same_thread=False, timeout=5.0)
-        self._db.executescript(_SCHEMA)
-        self._db.executemany("insert or ignore into customers values (?, ?, ?, ?)", _CUSTOMERS)
-
-    def close(self) -> None:
-        """Closes the database."""
-        self._db.close()
-
-    def customer(self, customer_id: str) -> dict[str, Any] | None:
-        """The record, with the balance as a decimal string; None for an unknown id."""
-        with self._lock:
-            row = self._db.execute(
-                "select id, name, email, balance_cents from customers where id = ?", (customer_id,)
-            ).fetchone()
-        if row is None:
-            return None
-        return {"customer_id": row[0], "name": row[1], "email": row[2], "balance": _money(row[3])}
-
-    def refund(self, customer_id: str, cents: int, reason: str) -> str:
-        """Books a refund and returns the balance left; raises ToolFailure if it cannot be."""
-        with self._lock:
-            # The write lock comes first: two refunds must not both read the old balance.
-            self._db.execute("begin immediate")
-            try:
-                left = self._book(customer_id, cents, reason)
-            except ToolFailure:
-                self._db.execute("rollback")
-                raise
-            self._db.execute("commit")
-        return _money(left)
-
-    def _book(self, customer_id: str, cents: int, reason: str) -> int:
-        row = self._db.execute(
-            "select balance_cents from customers where id = ?", (customer_id,)
-        ).fetchone()
-        if row is None:
-            raise ToolFailure("customer not found")
-        left: int = row[0] - cents
-        if left < 0:
-            raise ToolFailure("the refund is larger than the customer's balance")
-        self._db.execute("update customers set balance_cents = ? where id = ?", (left, customer_id))
-        self._db.execute(
-            "insert into refunds (customer, cents, reason) values (?, ?, ?)",
-            (customer_id, cents, reason),
-        )
-        return left
-
 
 # Separators, controls, format characters, marks that need a letter; and letters without a shape.
 _INVISIBLE = frozenset({"Zs", "Zl", "Zp", "Cc", "Cf", "Cs", "Co", "Cn", "Mn", "Me"})
@@ -116,7 +50,22 @@ def _ten_visible(reason: str) -> str:
     return reason
 
 
-CustomerId = Annotated[str, Field(pattern=r"^CUST-[0-9]{5}$", description="CUST- and five digits")]
+# Published beside the rule that is enforced, of which it is the part that a pattern can say in
+# every dialect: no caller's library knows what each character looks like.
+_UNSEEN = (
+    r"\x00-\x20\x7f-\xa0\xad\u1680\u2000-\u200f\u2028-\u202f\u205f-\u206f\u2800\u3000\u3164\ufeff"
+)
+_TEN_SEEN = f"^(?:[{_UNSEEN}]*[^{_UNSEEN}]){{10}}"
+
+# The length is said beside the pattern for callers whose `$` also stands before a last newline.
+CustomerId = Annotated[
+    str, Field(pattern=r"^CUST-[0-9]{5}$", max_length=10, description="CUST- and five digits")
+]
+Money = Annotated[str, Field(pattern=r"^[0-9]+\.[0-9]{2}$", description="two decimal places")]
+
+
+def _without_default(schema: dict[str, Any]) -> None:
+    del schema["default"]
 
 
 class CustomerQuery(StrictInput):
@@ -136,30 +85,77 @@ class RefundOrder(StrictInput):
     ]
     reason: Annotated[
         str,
-        Field(min_length=10, max_length=2_000, description="at least ten visible characters"),
+        Field(
+            min_length=10,
+            max_length=2_000,
+            description="at least ten visible characters",
+            json_schema_extra={"pattern": _TEN_SEEN},
+        ),
         AfterValidator(_ten_visible),
     ]
+    # Left out or a key: a null would be a key that got lost on its way.
+    refund_id: Annotated[
+        str,
+        Field(
+            pattern=r"^[A-Za-z0-9_-]{1,64}$",
+            description="of your choice; a call that is repeated with it pays once",
+            json_schema_extra=_without_default,
+        ),
+    ] = ""
+
+
+class CustomerRecord(StrictOutput):
+    """One customer, and what can still be refunded."""
+
+    customer_id: CustomerId
+    name: str
+    email: str
+    balance: Money
+
+
+class RefundReceipt(StrictOutput):
+    """What was refunded, and what is left of the balance right after it."""
+
+    customer_id: CustomerId
+    refunded: Money
+    balance: Money
+
+
+REPLAYED = "tidegate/replayed"
+"""In the `_meta` of a result: true if an earlier call with the same refund_id did the work."""
 
 
 def support_tools(store: SupportStore, *, leak: bool = False) -> list[StrictTool[Any]]:
     """The two tools; `leak` makes a refund write to stdout in every way a program can."""
 
-    @strict_tool
-    async def get_customer_record(call: CustomerQuery) -> dict[str, Any]:
+    @strict_tool(annotations={"readOnly": True})
+    async def get_customer_record(call: CustomerQuery) -> CustomerRecord:
         """Look up a customer's name, e-mail address and refundable balance."""
-        record = await to_thread.run_sync(store.customer, call.customer_id)
-        if record is None:
+        found = await to_thread.run_sync(store.customer, call.customer_id)
+        if found is None:
             raise ToolFailure("customer not found")
-        return record
+        return CustomerRecord(
+            customer_id=found.customer_id,
+            name=found.name,
+            email=found.email,
+            balance=_money(found.balance_cents),
+        )
 
-    @strict_tool
-    async def trigger_refund(call: RefundOrder) -> dict[str, Any]:
+    @strict_tool(output=RefundReceipt, annotations={"destructive": True, "idempotent": False})
+    async def trigger_refund(call: RefundOrder) -> ToolResult:
         """Refund part of a customer's balance."""
         if leak:
             _write_junk()
-        cents = int(call.amount.scaleb(2))
-        left = await to_thread.run_sync(store.refund, call.customer_id, cents, call.reason)
-        return {"customer_id": call.customer_id, "refunded": _money(cents), "balance": left}
+        order = Order(
+            call.customer_id, int(call.amount.scaleb(2)), call.reason, call.refund_id or None
+        )
+        booked = await to_thread.run_sync(store.refund, order)
+        receipt = RefundReceipt(
+            customer_id=order.customer_id,
+            refunded=_money(booked.cents),
+            balance=_money(booked.left_cents),
+        )
+        return ToolResult(receipt, {REPLAYED: True} if booked.replayed else {})
 
     return [get_customer_record, trigger_refund]
 
@@ -175,3 +171,14 @@ def _write_junk() -> None:
 
 def _money(cents: int) -> str:
     return f"{cents // 100}.{cents % 100:02d}"
+
+
+__all__ = [
+    "REPLAYED",
+    "CustomerQuery",
+    "CustomerRecord",
+    "RefundOrder",
+    "RefundReceipt",
+    "SupportStore",
+    "support_tools",
+]
