@@ -214,8 +214,9 @@ class HttpApp:
             async with Watch(web, outbox):
                 await reply.relay(outbox, events=events)
         finally:
-            running.cancel()
-            await asyncio.wait((running,))
+            if not running.done():
+                running.cancel()
+                await asyncio.wait((running,))
         if not running.cancelled():
             running.result()  # a fault of ours, if it is one
         return None

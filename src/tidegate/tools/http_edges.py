@@ -7,7 +7,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, MutableMapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import Any
+from typing import Any, Final
 
 from starlette.requests import Request as WebRequest
 
@@ -16,6 +16,8 @@ from tidegate.tools.boundary import crash
 from tidegate.tools.doors import Refusal
 from tidegate.tools.http_answers import Reply
 from tidegate.tools.outbox import Outbox
+
+_LOOKS_AFTER_S: Final = 0.02
 
 Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
@@ -78,12 +80,19 @@ class RequestBoundary:
 
 
 class Watch:
-    """Lets the reader of `outbox` go when the client has left."""
+    """Lets the reader of `outbox` go when the client has left.
+
+    It begins to look after a moment: most answers are there by then, and need no task for it.
+    """
 
     def __init__(self, web: Web, outbox: Outbox) -> None:
         self._web, self._outbox = web, outbox
+        self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:
+        self._timer = asyncio.get_running_loop().call_later(_LOOKS_AFTER_S, self._begin)
+
+    def _begin(self) -> None:
         self._task = asyncio.create_task(self._look())
 
     async def __aexit__(
@@ -92,8 +101,10 @@ class Watch:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._task.cancel()
-        await asyncio.wait((self._task,))
+        self._timer.cancel()
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.wait((self._task,))
 
     async def _look(self) -> None:
         while (await self._web.receive())["type"] != "http.disconnect":

@@ -91,11 +91,12 @@ class Outbox:
         if self.complete or self.detached:
             return None
         self._news.clear()
+        # Cheaper than a timeout around the wait: nobody else waits here, and no news is None.
+        timer = asyncio.get_running_loop().call_later(wait_s, self._news.set)
         try:
-            async with asyncio.timeout(wait_s):
-                await self._news.wait()
-        except TimeoutError:
-            return None
+            await self._news.wait()
+        finally:
+            timer.cancel()
         return self._take()
 
     @property
