@@ -264,13 +264,16 @@ async def drive(barrier: Barrier | None, call: Call) -> list[float]:
 async def with_and_without_live() -> str:
     """The cost of a reservation and its settlement beside a hundred thousand others."""
     costs: dict[int, list[float]] = {0: [], LIVE: []}
+    ids = RequestIds(SystemClock())
     with tempfile.TemporaryDirectory() as folder:
         ledgers = {}
         for live in costs:
             ledger = ledgers[live] = SQLiteLedger(Path(folder) / f"{live}.db", SystemClock(), 30.0)
             await ledger.open()
             for first in range(0, live, 500):
-                await asyncio.gather(*(_hold(ledger, first + place) for place in range(500)))
+                await asyncio.gather(
+                    *(_hold(ledger, ids.mint(), first + place) for place in range(500))
+                )
         for _ in range(ROUNDS):
             for live, ledger in ledgers.items():
 
@@ -286,9 +289,9 @@ async def with_and_without_live() -> str:
     return f"cost of a reservation beside {LIVE:,} live ones: {ratio:.2f} x that beside none"
 
 
-async def _hold(ledger: SQLiteLedger, place: int) -> None:
+async def _hold(ledger: SQLiteLedger, one_id: str, place: int) -> None:
     charges = (Charge(LIMIT, f"tenant:t{place % TENANTS}", 1),)
-    await ledger.reserve(f"live-{place}", "bench", charges, lease_s=600.0)
+    await ledger.reserve(one_id, "bench", charges, lease_s=600.0)
 
 
 if __name__ == "__main__":
