@@ -113,6 +113,8 @@ def oracle(play: Play, provider: str) -> Read:
                 read.whole = finished
                 return read
         elif name in FAULTY:
+            # An error is one at any time; what is no event at all is nothing but form by then.
+            read.whole = finished and name == "broken"
             return read
         elif name == "done":
             read.whole = read.text is not None
