@@ -98,6 +98,7 @@ check: lint types contracts docs-check test    ## format, lint, types, import co
 # The case files lie in tests/data/cases; known failures are listed beside them and may only shrink.
 casebook: $(READY)
 	@$(PY) -m tests.casebook $(sort $(wildcard tests/data/cases/*.jsonl))
+	@$(PY) -m tests.casebook --profile spec $(sort $(wildcard tests/data/cases/*-p1-*.jsonl))
 
 recall: $(READY)    ## how much of labeled text is found, by kind, and what is found by mistake
 	@$(PY) -m tests.recall

@@ -9,15 +9,19 @@ from typing import Any
 
 from tests.casebook.rules import profiles
 from tests.casebook.rules.grammar import Rule, View
-from tests.casebook.rules.stdio import IDS, STDIO, Match, fits, text_of
+from tests.casebook.rules.stdio import IDS, STDIO, Match, text_of
 from tests.casebook.rules.words import ids, items
-from tests.casebook.seen import Talk, check, short
+from tests.casebook.seen import Reply, Talk, check, short
 
 _TYPE_WORDS = {
     "wrong type": r"wrong type|valid (?:string|number|integer|boolean)|must be a|should be a|not a",
     "missing": r"missing|required",
     "null not allowed": r"null|none",
 }
+
+
+def wrong_arguments(reply: Reply, view: View) -> bool:
+    return profiles.wrong_arguments(reply.message, view.seen.profile)
 
 
 def _names_field(view: View, m: Match) -> None:
@@ -46,7 +50,7 @@ def _refused(view: View, m: Match) -> None:
     wanted = ids(m["ids"]) if m["ids"] else [request["id"] for request in chosen]
     for one in wanted:
         found = view.seen.talk.with_id(one)
-        there = len(found) == 1 and fits(found[0], profiles.BAD_ARGUMENTS, view)
+        there = len(found) == 1 and wrong_arguments(found[0], view)
         check(there, f"id {short(one)}: {short([r.message for r in found])}")
         because = (m["because"] or "").lower()
         if because:
@@ -58,7 +62,7 @@ def _refused(view: View, m: Match) -> None:
 
 def _format_rule(view: View, m: Match) -> None:
     for reply in view.replies:
-        check(fits(reply, profiles.BAD_ARGUMENTS, view), short(reply.message))
+        check(wrong_arguments(reply, view), short(reply.message))
         check("not found" not in text_of(reply).lower(), short(reply.message))
 
 
@@ -95,7 +99,7 @@ def _values(view: View, m: Match) -> None:
         identifier = json.loads(line or b"{}")["id"]
         found = view.seen.talk.with_id(identifier)
         check(found, f"no reply for {value}")
-        refused = fits(found[0], profiles.BAD_ARGUMENTS, view)
+        refused = wrong_arguments(found[0], view)
         check(refused != passes, f"{value}: {short(found[0].message)}")
 
 
@@ -103,7 +107,7 @@ def _passes_rule(view: View, m: Match) -> None:
     for wanted in ids(m["ids"]):
         found = view.seen.talk.with_id(wanted)
         check(found, f"no reply to id {wanted}")
-        refused = found[0].code == profiles.BAD_ARGUMENTS
+        refused = wrong_arguments(found[0], view)
         check(not refused, f"id {wanted}: {short(found[0].message)}")
 
 

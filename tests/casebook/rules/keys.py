@@ -4,7 +4,6 @@ The keys hold for the base requests (all of them, if there are several), never f
 Does not live here: sentences (the other rule modules).
 """
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -226,11 +225,7 @@ def _by_validity(seen: Seen, wanted: list[Any], *, valid: bool) -> None:
         found = seen.talk.with_id(one)
         check(len(found) == 1, f"{len(found)} replies to id {short(one)}")
         message = found[0].message
-        code_refused = profiles.code_of(message) == profiles.BAD_ARGUMENTS
-        in_result = seen.profile == "spec" and re.search(r"amount|reason|customer_id", str(message))
-        refused = code_refused or bool(
-            in_result and profiles.fits(message, profiles.BAD_ARGUMENTS, seen.profile)
-        )
+        refused = profiles.wrong_arguments(message, seen.profile)
         check(refused != valid, f"id {short(one)}: {short(message)}")
 
 

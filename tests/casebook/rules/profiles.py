@@ -37,6 +37,19 @@ def fits(message: dict[str, Any], wanted: object, profile: str) -> bool:
     return False
 
 
+def wrong_arguments(message: dict[str, Any], profile: str) -> bool:
+    """Whether a tool server found the arguments wrong, not the world unwilling.
+
+    In `spec` both are results with isError; only the first names the arguments, in its `_meta`.
+    """
+    if code_of(message) == BAD_ARGUMENTS:
+        return profile != "spec"
+    if profile != "spec" or not fits(message, BAD_ARGUMENTS, profile):
+        return False
+    faults = message["result"].get("_meta", {}).get("tidegate/faults")
+    return bool(faults) and all(fault["pointer"].startswith("/") for fault in faults)
+
+
 def status_for(status: int, wanted: object, profile: str) -> bool:
     """Whether an HTTP status goes with the JSON-RPC code `wanted` where the brief says 200."""
     return status == (403 if profile == "spec" and wanted == DENIED else 200)

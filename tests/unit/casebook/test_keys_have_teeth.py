@@ -4,6 +4,7 @@ from typing import Any
 
 import pytest
 
+from tests.casebook.rules import profiles
 from tests.casebook.rules.keys import KEYS
 from tests.casebook.seen import Exchange, Mismatch, Seen
 from tests.unit.casebook.observations import (
@@ -139,3 +140,24 @@ def test_the_profile_spec_translates_the_codes_of_the_brief(wanted: int, message
     KEYS["error_code"](tools(web(message), profile="spec"), wanted)
     with pytest.raises(Mismatch):
         KEYS["error_code"](tools(web(message)), wanted)
+
+
+FAULTS = {"tidegate/faults": [{"pointer": "/amount", "rule": "missing", "sentence": "required"}]}
+IN_RESULT = rpc(1, result={"isError": True, "_meta": FAULTS})
+
+
+@pytest.mark.parametrize(
+    ("message", "brief", "spec"),
+    [
+        (rpc(1, error=-32602), True, False),
+        (IN_RESULT, False, True),
+        (rpc(1, result={"isError": True}), False, False),
+        (rpc(1, result={"isError": True, "_meta": {"tidegate/faults": []}}), False, False),
+        (rpc(1), False, False),
+    ],
+)
+def test_wrong_arguments_are_told_from_an_unwilling_world(
+    message: Any, *, brief: bool, spec: bool
+) -> None:
+    assert profiles.wrong_arguments(message, "brief") is brief
+    assert profiles.wrong_arguments(message, "spec") is spec
