@@ -184,6 +184,7 @@ def _targets(config: Config, candidate: Candidate) -> list[Target]:
             weight=candidate.weight / max(1, len(names)),
             credential_id=name,
             parameters=dict(candidate.parameters),
+            address=config.providers[candidate.provider].base_url,
         )
         for index, name in enumerate(names or [""])
     ]

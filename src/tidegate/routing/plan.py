@@ -53,7 +53,8 @@ class Target:
     unknown). `upstream_model` None keeps the name the client sent. `context_tokens` None means
     that the window is not declared. `weight` is its share for the strategy `weighted`.
     `parameters` are set in the body of every request to it: JSON scalars by field name, which may
-    hold a secret and so are in no `repr`.
+    hold a secret and so are in no `repr`. `address` is where the provider is: what is known of a
+    target is forgotten when it moves.
     """
 
     provider: str
@@ -63,6 +64,7 @@ class Target:
     weight: float = 1
     credential_id: str = ""
     parameters: Mapping[str, object] = field(default_factory=dict, hash=False, repr=False)
+    address: str = field(default="", compare=False, repr=False)
 
     def shares_credential(self, other: "Target") -> bool:
         """Whether both would present the same secret."""

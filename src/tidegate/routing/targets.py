@@ -20,18 +20,20 @@ TargetKey = tuple[str, str | None, str]
 
 
 class TargetState:
-    """The memory about one target."""
+    """The memory about one target at one address."""
 
     __slots__ = (
         "_retries",
         "_scarce_until_s",
+        "address",
         "breaker",
         "cooling_until_s",
         "history",
         "latency",
     )
 
-    def __init__(self, settings: BreakerSettings) -> None:
+    def __init__(self, settings: BreakerSettings, address: str = "") -> None:
+        self.address = address
         self.breaker = Breaker(settings)
         self.history = History()
         self.cooling_until_s = float("-inf")
@@ -106,28 +108,32 @@ class Targets:
 
     def __init__(self) -> None:
         self._states: dict[TargetKey, TargetState] = {}
-        self._known: frozenset[TargetKey] | None = None
+        self._known: dict[TargetKey, str] | None = None
 
     def state(self, target: Target, settings: BreakerSettings) -> TargetState:
         """The state of `target`, made on first use.
 
         Routes that share a target share what happened to it and judge it by their own
         `settings`; so do the routes before and after a reload. A target that a reload has
-        removed has a state for its asker only: a request that still runs must not bring it back.
+        removed, or whose provider it has moved, has a state for its asker only: a request that
+        still runs must not bring it back.
         """
         key = key_of(target)
         state = self._states.get(key)
-        if state is None:
-            state = TargetState(settings)
-            if self._known is None or key in self._known:
+        if state is None or state.address != target.address:
+            state = TargetState(settings, target.address)
+            if self._known is None or self._known.get(key) == target.address:
                 self._states[key] = state
         state.breaker.settings = settings
         return state
 
     def retain(self, targets: Iterable[Target]) -> None:
         """Forget all targets but these, for good; called after a reload."""
-        self._known = frozenset(key_of(target) for target in targets)
-        self._states = {key: state for key, state in self._states.items() if key in self._known}
+        known = {key_of(target): target.address for target in targets}
+        self._states = {
+            key: state for key, state in self._states.items() if known.get(key) == state.address
+        }
+        self._known = known
 
     def snapshot(self, now_s: float) -> tuple[TargetSnapshot, ...]:
         """Every target seen so far, in order of first use."""

@@ -276,3 +276,4 @@ def test_a_route_that_says_nothing_has_the_defaults_of_the_router() -> None:
     assert (route.deadlines, route.cooling) == (Deadlines(), Cooling())
     assert (route.strategy, route.attempts) == (plain.strategy, plain.attempts)
     assert route.targets == plain.targets
+    assert route.targets[0].address == "http://127.0.0.1:1/v1"

@@ -9,6 +9,7 @@ from math import sqrt
 import pytest
 
 from tidegate.routing import BreakerSettings, Route, Strategy, Target, Targets, Verdict, ordered
+from tidegate.routing.order import without_fallback
 
 A, B, C = Target("a"), Target("b"), Target("c")
 
@@ -272,3 +273,16 @@ def test_an_order_holds_every_target_once_whatever_the_state(seed: int) -> None:
         state.note_room(now_s, rng.choice((0.0, 5.0)))
         order = ordered(of, targets, rng.random, now_s, prompt_tokens=rng.choice((None, 50)))
         assert sorted(order, key=pool.index) == pool
+
+
+def test_without_fallback_priority_means_the_first_candidate_by_any_of_its_keys() -> None:
+    keys = [Target("a", key, credential_id=f"k{key}") for key in (0, 1)]
+    same_name = Target("a", upstream_model="m")
+    of = route("priority", *keys, B, same_name)
+    order = (B, keys[1], same_name, keys[0])
+    assert without_fallback(of, order) == (keys[1], keys[0])
+
+
+@pytest.mark.parametrize("strategy", ["weighted", "least_latency"])
+def test_without_fallback_the_other_strategies_have_no_first_one(strategy: Strategy) -> None:
+    assert without_fallback(route(strategy, A, B), (B, A)) == (B, A)

@@ -126,3 +126,33 @@ def test_each_route_judges_a_shared_target_by_its_own_settings() -> None:
     assert targets.look(Target("a"), 1.0).state is State.CLOSED
     second.on(Outcome.TIMEOUT, 1.0)
     assert targets.look(Target("a"), 1.0).state is State.OPEN
+
+
+def test_a_provider_that_moved_starts_afresh_whatever_still_runs_against_the_old_one() -> None:
+    targets = Targets()
+    old, moved = (
+        Target("a", address="http://old.example"),
+        Target("a", address="http://new.example"),
+    )
+    trip(targets, old)
+    targets.retain([moved])
+    assert targets.snapshot(1.0) == ()
+    state = targets.state(moved, SETTINGS)
+    assert state.breaker.state(1.0) is State.CLOSED
+    running = targets.state(old, SETTINGS)
+    running.cool(1.0, 300.0)
+    assert targets.state(moved, SETTINGS) is state
+    assert [shot.cooling_s for shot in targets.snapshot(1.0)] == [0.0]
+
+
+def test_a_reload_that_moves_nobody_keeps_what_is_known() -> None:
+    targets, target = Targets(), Target("a", address="http://a.example")
+    trip(targets, target)
+    targets.retain([Target("a", address="http://a.example", weight=7)])
+    assert targets.state(target, SETTINGS).breaker.state(1.0) is State.OPEN
+
+
+def test_an_address_stands_in_no_text_about_a_target() -> None:
+    assert "example" not in repr(
+        Target("a", address="http://a.example", parameters={"k": "example"})
+    )

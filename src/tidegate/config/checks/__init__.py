@@ -13,6 +13,7 @@ from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.redaction import check_redaction
 from tidegate.config.checks.secrets import check_secrets
 from tidegate.config.checks.shape import check_shape
+from tidegate.config.checks.sharing import check_sharing
 from tidegate.config.checks.vault import check_vault
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
@@ -26,6 +27,7 @@ def check(config: Config, findings: Findings) -> None:
     check_parameters(config, findings)
     check_names(config, findings)
     check_reach(config, findings)
+    check_sharing(config, findings)
     check_redaction(config, findings)
     check_vault(config, findings)
     check_secrets(config, findings)
