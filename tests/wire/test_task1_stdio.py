@@ -122,7 +122,8 @@ tools = ToolServer([noisy, broken])
 '''
 
 
-@pytest.mark.parametrize("unbuffered", [False, FULL_TRUE])
+@pytest.mark.full
+@pytest.mark.parametrize("unbuffered", [False, True])
 def test_noise_at_import_in_a_call_and_at_exit_lands_on_stderr(
     tmp_path: Path, *, unbuffered: bool
 ) -> None:

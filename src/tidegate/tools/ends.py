@@ -7,11 +7,12 @@ thread, too; a signal, which clients send next, ends that.
 """
 
 import os
+import signal
 import sys
-from collections.abc import Callable
-from contextlib import suppress
-from threading import Lock, Timer
-from types import TracebackType
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock, Timer, current_thread, main_thread
+from types import FrameType, TracebackType
 from typing import Self
 
 HARD_END_S = 1.8
@@ -49,6 +50,28 @@ class HardEnd:
             self._timer = Timer(self._after_s, self._end, (code,))
             self._timer.daemon = True
             self._timer.start()
+
+    @contextmanager
+    def armed_by_interrupt(self, code: int = 130) -> Iterator[None]:
+        """A block in which Ctrl-C arms it, too, and then does what it did before.
+
+        Changes nothing in other threads than the main one, and where Ctrl-C is left to the system.
+        """
+        before = signal.getsignal(signal.SIGINT)
+        if current_thread() is not main_thread() or not callable(before):
+            yield
+            return
+        handle = before
+
+        def both(number: int, frame: FrameType | None) -> None:
+            self.arm(code)
+            handle(number, frame)
+
+        signal.signal(signal.SIGINT, both)
+        try:
+            yield
+        finally:
+            signal.signal(signal.SIGINT, before)
 
     def __enter__(self) -> Self:
         return self

@@ -60,6 +60,11 @@ class LineSession:
 
     async def read(self) -> None:
         """Lines to messages, until stdin ends and what was asked is answered."""
+        # Not only when the loop hears of it: a tool may be blocking that.
+        with self._hard_end.armed_by_interrupt():
+            await self._read_to_the_end()
+
+    async def _read_to_the_end(self) -> None:
         splitter = stdio.LineSplitter(self._max_line_bytes)
         try:
             async with self._to_sdk:

@@ -1,0 +1,100 @@
+"""Does a tool server end with its client although a tool will not? (S2 of the research)
+
+Each tool would take ten minutes: that the process has ended at all within the bound shows it.
+"""
+
+import json
+import select
+import signal
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+
+from tests.wire.test_mcp_wrap import ticks
+from tests.wire.test_task1_stdio import HELLO, READY, WAIT_S, call, environment, lines
+from tests.wire.test_tool_server_isolation import NOISY, ROOT
+
+STUCK = (
+    "blocks_the_loop",
+    "blocks_in_c",
+    "blocks_a_thread",
+    "blocks_a_thread_of_the_pool",
+    "will_not_be_cancelled",
+)
+PING = {"jsonrpc": "2.0", "id": "ping", "method": "ping"}
+
+
+@contextmanager
+def serving() -> Iterator["subprocess.Popen[bytes]"]:
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        NOISY,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
+        cwd=ROOT,
+        env=environment(unbuffered=False),
+    ) as process:
+        try:
+            yield process
+        finally:
+            process.kill()
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("tool", STUCK)
+def test_after_the_end_of_stdin_a_stuck_call_is_answered_and_the_process_ends(tool: str) -> None:
+    with serving() as process:
+        out, _ = process.communicate(lines(HELLO, READY, call(1, tool, {})), timeout=WAIT_S)
+        answers = [json.loads(line) for line in out.splitlines()]
+        assert [answer["id"] for answer in answers] == ["hello", 1]
+        assert answers[1]["error"]["code"] in {-32603, -32000}
+        assert process.returncode == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize(
+    ("number", "tool"),
+    [
+        *((signal.SIGTERM, tool) for tool in STUCK),
+        *((signal.SIGINT, tool) for tool in STUCK),
+        # Python hears of an interrupt when it has its lock again; this one is for the system.
+        (signal.SIGTERM, "blocks_in_c_with_the_lock"),
+    ],
+)
+def test_a_signal_ends_a_stuck_server(tool: str, number: signal.Signals) -> None:
+    with serving() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(lines(HELLO, READY, call(1, tool, {})))
+        process.stdin.flush()
+        assert any(b"begun" in line for line in process.stderr)
+        process.send_signal(number)
+        assert process.wait(WAIT_S) in {-signal.SIGTERM, 130}
+
+
+@pytest.mark.full
+def test_a_thread_that_a_tool_left_behind_does_not_keep_the_process() -> None:
+    with serving() as process:
+        out, _ = process.communicate(
+            lines(HELLO, READY, call(1, "leaves_a_thread", {})), timeout=WAIT_S
+        )
+        assert json.loads(out.splitlines()[-1])["result"]["content"][0]["text"] == "left"
+        assert process.returncode == 0
+
+
+@pytest.mark.full
+def test_at_rest_a_server_uses_no_processor() -> None:
+    with serving() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines(HELLO, READY, PING))
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["id"] == "hello"
+        assert json.loads(process.stdout.readline())["id"] == "ping"
+        before = ticks(process.pid)
+        assert select.select([process.stdout], [], [], 1.0)[0] == []
+        assert ticks(process.pid) - before <= 1
