@@ -89,6 +89,8 @@ class HttpApp:
         """ASGI."""
         if scope["type"] == "lifespan":
             await self._lifespan(receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1000})
         elif scope["type"] == "http":
             reply = Reply(send, ping_s=self._options.ping_s)
             async with RequestBoundary(reply):
@@ -135,7 +137,8 @@ class HttpApp:
         if refusal is not None:
             return await reply.refuse(refusal)
         reply.extra.extend(doors.shared(headers))
-        if scope["path"].rstrip("/") != self._options.path.rstrip("/"):
+        path: str = scope["path"].removeprefix(scope.get("root_path", ""))  # where it is mounted
+        if path.rstrip("/") != self._options.path.rstrip("/"):
             return await reply.refuse(Refusal(404, "Not found"))
         web = Web(scope, receive, reply, read_headers(headers))
         match method:

@@ -13,6 +13,8 @@ import anyio
 import mcp_types
 from mcp.server.context import ServerRequestContext
 from mcp.server.lowlevel import Server
+from mcp.shared.exceptions import MCPError
+from mcp.shared.inbound import find_invalid_x_mcp_header
 
 from tidegate import __version__, strictjson
 from tidegate.tools import stdio
@@ -22,6 +24,7 @@ from tidegate.tools.ends import HardEnd
 from tidegate.tools.http import HttpApp, http_app
 from tidegate.tools.lines import LineSession
 from tidegate.tools.profiles import (
+    INVALID_PARAMS,
     PROFILES,
     FailedResult,
     Profile,
@@ -64,6 +67,8 @@ class ToolServer:
         self.max_line_bytes, self.max_body_bytes = max_line_bytes, max_body_bytes
         self._tools: dict[str, StrictTool[Any]] = {}
         for tool in tools:
+            if not isinstance(tool, StrictTool):
+                raise TypeError(f"{tool!r} is no tool; strict_tool makes one of a function")
             if tool.name in self._tools:
                 raise ValueError(f"two tools are called {tool.name!r}")
             self._tools[tool.name] = tool
@@ -131,8 +136,10 @@ class ToolServer:
         )
 
     async def _list(
-        self, _: _Context, __: mcp_types.PaginatedRequestParams | None
+        self, _: _Context, params: mcp_types.PaginatedRequestParams | None
     ) -> mcp_types.ListToolsResult:
+        if params is not None and params.cursor is not None:
+            raise MCPError(INVALID_PARAMS, "Invalid cursor")  # there is one page, and no next one
         return mcp_types.ListToolsResult(tools=self._listed)
 
     async def _call(
@@ -185,10 +192,13 @@ def _listed(tool: StrictTool[Any]) -> mcp_types.Tool:
     hints = {
         key if key == "title" else f"{key}Hint": value for key, value in tool.annotations.items()
     }
+    schema = tool.schema()
+    if (flaw := find_invalid_x_mcp_header(schema)) is not None:
+        raise ValueError(f"{tool.name}: {flaw}")  # clients would leave the tool out
     return mcp_types.Tool(
         name=tool.name,
         description=tool.description,
-        input_schema=tool.schema(),
+        input_schema=schema,
         output_schema=tool.output_schema(),
         annotations=mcp_types.ToolAnnotations.model_validate(hints) if hints else None,
     )

@@ -243,6 +243,8 @@ def _made(
     for key, value in annotations.items():
         if not isinstance(value, _ANNOTATIONS[key]):
             raise TypeError(f"{name}: the annotation {key!r} is a {_ANNOTATIONS[key].__name__}")
+    if not inspect.iscoroutinefunction(function):
+        raise TypeError(f"{name}: a strict tool is an async function")
     parameters = list(inspect.signature(function).parameters)
     hints = get_type_hints(function)
     model, *rest = [hints.get(parameter) for parameter in parameters] or [None]

@@ -359,3 +359,21 @@ def test_discover_says_what_is_served() -> None:
     assert result["resultType"] == "complete"
     info = result["_meta"]["io.modelcontextprotocol/serverInfo"]
     assert info == {"name": "some", "version": "1.2"}
+
+
+def test_there_is_no_second_page() -> None:
+    served = serving().http_app()
+    answer = play(served, lambda: ask_modern(served, "tools/list", {"cursor": CANARY}))
+    assert told(answer) == (400, -32602)
+    assert answer.json["error"]["message"] == "Invalid cursor"
+
+
+def test_it_may_be_mounted_below_a_path() -> None:
+    served = serving().http_app()
+
+    async def body() -> Answer:
+        call = start(served, LIST, path="/tools/mcp", root_path="/tools", **mirrored(LIST))
+        return await call.done()
+
+    assert play(served, body).status == 200
+    assert one(LIST, path="/tools/mcp", **mirrored(LIST)).status == 404

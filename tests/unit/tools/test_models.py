@@ -253,6 +253,35 @@ def test_two_tools_of_one_name_are_refused_when_the_server_is_made() -> None:
         ToolServer([order, order])
 
 
+def test_what_is_no_tool_is_refused_when_the_server_is_made() -> None:
+    async def plain(call: Order) -> str:
+        return str(call)
+
+    with pytest.raises(TypeError, match="strict_tool makes one"):
+        ToolServer([plain])  # type: ignore[list-item]
+
+
+def test_a_function_that_is_not_async_is_refused_when_the_tool_is_written() -> None:
+    def waits(call: Order) -> str:
+        return str(call)
+
+    with pytest.raises(TypeError, match="async function"):
+        strict_tool(waits)  # type: ignore[call-overload]
+
+
+def test_a_header_that_clients_could_not_send_is_refused_when_the_server_is_made() -> None:
+    class Odd(StrictInput):
+        amount: Annotated[float, Field(json_schema_extra={"x-mcp-header": "Amount"})]
+
+    @strict_tool
+    async def odd(call: Odd) -> str:
+        """Has a number in a header."""
+        return str(call)
+
+    with pytest.raises(ValueError, match="odd: property 'amount'"):
+        ToolServer([odd])
+
+
 @pytest.mark.parametrize(
     "annotations", [{"readonly": True}, {"readOnlyHint": True}, {"readOnly": "yes"}, {"title": 5}]
 )
