@@ -14,6 +14,7 @@ BOOKS = "tidegate-support.db"
 LOOKUP = {"customer_id": "CUST-10001"}
 
 
+@pytest.mark.full
 def test_balances_and_keys_outlive_the_process(tmp_path: Path) -> None:
     keyed = call(1, "trigger_refund", REFUND | {"refund_id": "k-1"})
     (_, first), _ = talk(lines(HELLO, READY, keyed), cwd=tmp_path)
