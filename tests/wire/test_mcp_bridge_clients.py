@@ -1,4 +1,7 @@
-"""Do official clients work through `mcp wrap` and `mcp connect`, in each mode, with real servers?"""
+"""Do official clients work through `mcp wrap` and `mcp connect`, with real servers, in each mode?
+
+The inspector is installed by `make conformance`.
+"""
 
 import asyncio
 import os
@@ -14,6 +17,7 @@ from mcp.server.mcpserver import Context, MCPServer
 
 from tests.wire.gateways import CREDENTIAL, VIEWER, config_text, serving
 from tests.wire.test_task1_stdio import WAIT_S
+from tests.wire.test_tool_server_inspector import call, inspect
 from tidegate.demo.listener import bind, listening
 from tidegate.demo.mcp_backend import McpBackend
 
@@ -154,3 +158,40 @@ def test_the_sdks_own_server_is_reached_through_connect(mode: str, version: str)
                 assert read.contents[0].text.startswith("note ")
 
     asyncio.run(body())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_the_inspector_reaches_the_demo_gateway_through_connect(tmp_path: Path, era: str) -> None:
+    async def body() -> None:
+        backend = McpBackend(token=CREDENTIAL)
+        async with listening(backend, bind(0)) as port:
+            text = config_text(tmp_path, mcp=f"http://127.0.0.1:{port}/mcp")
+            async with serving(text) as served:
+                target = (sys.executable, "-m", "tidegate", "mcp", "connect", f"{served.url}/mcp")
+                options = ("--protocol-era", era, "-e", f"TIDEGATE_TOKEN={VIEWER}")
+                listed = await inspect(tmp_path, target, *options, "--method", "tools/list")
+                assert listed.code == 0, listed.error
+                assert "get_status" in [tool["name"] for tool in listed.result["tools"]]
+                done = await inspect(
+                    tmp_path, target, *options, *call("get_status", service="billing")
+                )
+                assert done.result["content"][0]["text"] == "billing is up"
+                denied = await inspect(tmp_path, target, *options, *call("admin_reset_key"))
+                assert denied.code != 0
+                assert "Unauthorized Tool Call" in denied.error
+        assert backend.log == ["get_status"]
+
+    asyncio.run(body())
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+def test_the_inspector_calls_a_wrapped_server_that_prints(tmp_path: Path, era: str) -> None:
+    (tmp_path / "third_party.py").write_text(THIRD_PARTY)
+    server = (sys.executable, str(tmp_path / "third_party.py"))
+    target = (sys.executable, "-m", "tidegate", "mcp", "wrap", *server)
+    done = asyncio.run(inspect(tmp_path, target, "--protocol-era", era, *call("add", a=1, b=2)))
+    assert done.code == 0, done.error
+    assert done.result["structuredContent"] == {"result": 3}
+    assert "a log line on the very descriptor" in done.error
