@@ -20,12 +20,26 @@ REQUIRED = {
     "S1 prints, children and C in a call": (
         f"{STDIO}::test_a_tool_that_prints_in_every_way_leaves_stdout_pure"
     ),
+    "S1 every way to write": (
+        "wire/test_tool_server_isolation.py::test_whatever_writes_to_stdout_writes_to_stderr"
+    ),
+    "S1 the interpreter's own start": (
+        "wire/test_tool_server_isolation.py"
+        "::test_what_the_interpreter_prints_while_it_starts_goes_to_stderr"
+    ),
     "S1 noise at import and at exit": (
         f"{STDIO}::test_noise_at_import_in_a_call_and_at_exit_lands_on_stderr"
     ),
     "S2 LF alone ends a line": f"{LINES}::test_lines_are_the_same_whatever_the_cuts",
     "S2 the cap, and the next line": (
         f"{STDIO}::test_a_line_beyond_the_cap_is_refused_and_the_next_one_is_read"
+    ),
+    "S2 the cap, wherever it is cut": (
+        f"{LINES}::test_a_line_beyond_the_cap_is_dropped_once_and_the_next_one_is_read"
+    ),
+    "S2 a stuck call at the end": (
+        "wire/test_tool_server_stuck.py"
+        "::test_after_the_end_of_stdin_a_stuck_call_is_answered_and_the_process_ends"
     ),
     "S2 never silent": (
         f"{STDIO}::test_bad_lines_are_answered_with_a_null_id_and_the_session_goes_on"
