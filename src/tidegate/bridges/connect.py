@@ -246,9 +246,11 @@ class Bridge:
         tasks = [*self._calls.values(), *([self._listener] if self._listener else [])]
         for task in tasks:
             task.cancel()
-        await self._client.send(self._turns.ended())
+        # At the same time: a client that does not read does not keep a session open.
+        last = [_task(self._client.send(self._turns.ended()))]
         if (ending := self._turns.ending()) is not None:
-            await self._deliver(ending, "DELETE")
+            last.append(_task(self._deliver(ending, "DELETE")))
+        await asyncio.wait(last)
 
     async def _tell(self, turn: Turn) -> None:
         note(turn.note)
