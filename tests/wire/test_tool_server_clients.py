@@ -14,7 +14,7 @@ from mcp_types import CallToolResult
 
 from tests.conformance.serving import ROOT, served
 from tidegate.demo.listener import bind, listening
-from tidegate.demo.support import SupportStore, support_tools
+from tidegate.demo.support import REPLAYED, SupportStore, support_tools
 from tidegate.testing.asgi import WAIT_S
 from tidegate.tools import ToolServer
 from tidegate.tools.profiles import FAULTS_KEY, PROFILES, Profile
@@ -101,8 +101,15 @@ async def refunds(client: Client) -> None:
     refused = await client.call_tool("trigger_refund", {**order, "amount": 9999.99})
     assert refused.is_error
     assert refused.structured_content is None
+    named = {**order, "amount": 7.5, "refund_id": "retry-1"}
+    first, again = [await client.call_tool("trigger_refund", named) for _ in range(2)]
+    assert first.structured_content == again.structured_content
+    assert (again.meta or {})[REPLAYED] is True
+    assert first.structured_content["balance"] == "230.00"
+    other = await client.call_tool("trigger_refund", {**named, "amount": 8})
+    assert other.is_error
     record = await client.call_tool("get_customer_record", {"customer_id": "CUST-10001"})
-    assert record.structured_content["balance"] == "237.50"
+    assert record.structured_content["balance"] == "230.00"
 
 
 @modes
