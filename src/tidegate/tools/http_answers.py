@@ -58,13 +58,14 @@ class Reply:
         nothing if there was no answer.
         """
         answers: list[Item] = []
-        while not outbox.over:
-            item = await outbox.next(self._ping_s)
+        reader = outbox.reader
+        while not reader.over:
+            item = await reader.next(self._ping_s)
             if self.gone:
                 return
             if item is not None and item.answers is not None and not self.started:
                 answers.append(item)
-            elif events and (item is not None or not outbox.over or outbox.detached):
+            elif events and (item is not None or not reader.over or reader.left):
                 await self._begin(outbox, answers, taken=item is not None)
                 await self._body(b": ping\n\n" if item is None else _event(item))
         if self.started:
@@ -88,7 +89,7 @@ class Reply:
         await self._head(200, _STREAM)
         if outbox.name is not None and outbox.primed:
             # What a client needs that is told to come back before it has seen any event.
-            sent = outbox.seen - len(answers) - taken
+            sent = outbox.reader.seen - len(answers) - taken
             first = f"id: {outbox.name}-{sent}\nretry: {_RETRY_MS}\ndata: \n\n"
             await self._body(first.encode())
         for item in answers:

@@ -86,7 +86,7 @@ class Watch:
     """
 
     def __init__(self, web: Web, outbox: Outbox) -> None:
-        self._web, self._outbox = web, outbox
+        self._web, self._reader = web, outbox.reader
         self._task: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> None:
@@ -110,7 +110,7 @@ class Watch:
         while (await self._web.receive())["type"] != "http.disconnect":
             pass
         self._web.reply.gone = True
-        self._outbox.detach()
+        self._reader.leave()
 
 
 __all__ = ["BrokenBody", "Receive", "RequestBoundary", "Scope", "Watch", "Web"]

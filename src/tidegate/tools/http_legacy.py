@@ -11,13 +11,14 @@ from tidegate.jsonrpc import Batch, Id, Message, Request, Response, typed
 from tidegate.mcp.eras import BATCHING, LEGACY, McpHeaders
 from tidegate.tools.doors import Refusal
 from tidegate.tools.http_edges import Watch, Web
-from tidegate.tools.http_sessions import Session, Sessions
+from tidegate.tools.http_sessions import Session, Sessions, message_of
 
 _MOST_IN_BATCH: Final = 100
 _NO_SESSION: Final = Refusal(400, "Mcp-Session-Id is missing; a session begins with initialize")
 _UNKNOWN_SESSION: Final = Refusal(404, "Session not found")
 _TOO_MANY: Final = Refusal(503, "Too many open sessions", -31002, headers=((b"retry-after", b"5"),))
 _BUSY: Final = Refusal(503, "Too many requests in this session", -31002)
+_NO_ANSWER: Final = Refusal(400, "An answer must have a result or an error of JSON-RPC")
 _IN_FLIGHT: Final = Refusal(400, "This id is already in flight")
 _ONLY_POST: Final = Refusal(405, "The method must be POST", headers=((b"allow", b"POST"),))
 _TAKEN: Final = Refusal(409, "This stream has a reader already")
@@ -53,6 +54,8 @@ class LegacyHttp:
         reply = web.reply
         messages = message.messages if isinstance(message, Batch) else (message,)
         ids = tuple(each.id for each in messages if isinstance(each, Request))
+        if any(isinstance(each, Response) and message_of(each) is None for each in messages):
+            return await reply.refuse(_NO_ANSWER)
         if ids and session.is_full:
             return await reply.refuse(_BUSY, id_of(message))
         outbox = session.outbox(ids) if ids else None
@@ -86,16 +89,16 @@ class LegacyHttp:
         try:
             outbox = session.outbox((message.id,))
             await session.say(message, http=web.request())
-            item = None if outbox is None else await outbox.next(self._handshake_s)
-            if item is None or session.version is None:
-                self.sessions.drop(session.id)
-            else:
+            item = None if outbox is None else await outbox.reader.next(self._handshake_s)
+            if session.version is not None:
                 reply.extra.append((b"mcp-session-id", session.id.encode()))
             if item is None:
                 return await reply.refuse(_UNKNOWN_SESSION, message.id)
             return await reply.whole(item.status, item.data)
         finally:
             self.sessions.leave(session)
+            if session.version is None:
+                self.sessions.drop(session.id)
 
     async def verb(self, web: Web) -> None:
         """Answers a GET or a DELETE."""
@@ -118,16 +121,19 @@ class LegacyHttp:
         outbox = session.resume(last[0].decode("latin-1")) if last else session.standing
         if outbox is None:
             return await reply.refuse(Refusal(404, "The stream of this event is gone"))
-        if outbox.has_reader:
-            return await reply.refuse(_TAKEN)
-        outbox.has_reader = True
-        outbox.detached = False
+        if not last:
+            if outbox.reader.claimed:
+                return await reply.refuse(_TAKEN)
+            outbox.read()
+        # Who comes back for a stream takes it from a connection that may be dead unnoticed.
+        reader = outbox.reader
+        reader.claimed = True
         self.sessions.enter(session)
         try:
             async with Watch(web, outbox):
                 await reply.stream(outbox)
         finally:
-            outbox.has_reader = False
+            reader.claimed = False
             self.sessions.leave(session)
 
     def _session(self, known: McpHeaders) -> Session | Refusal:

@@ -16,9 +16,10 @@ import mcp_types
 from mcp.server.lowlevel import Server
 from mcp.server.runner import serve_loop
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
+from pydantic import ValidationError
 
 from tidegate import strictjson
-from tidegate.jsonrpc import Id, Message, Notification, Request, error_body, typed
+from tidegate.jsonrpc import Id, Message, Notification, Request, Response, error_body, typed
 from tidegate.tools.boundary import as_json
 from tidegate.tools.http_modern import as_request
 from tidegate.tools.outbox import Item, Outbox
@@ -93,7 +94,7 @@ class Session:
             case Notification(method, params):
                 sent = mcp_types.JSONRPCNotification(jsonrpc="2.0", method=method, params=params)
             case _:
-                sent = mcp_types.jsonrpc_message_adapter.validate_python(message.value)
+                sent = message_of(message)
         metadata = self._metadata(message, http, events=events)
         try:
             await self._to_sdk.send(SessionMessage(sent, metadata))
@@ -107,7 +108,7 @@ class Session:
         box = self._named.get(name)
         if box is None or not count.isdigit() or len(count) > 9:
             return None
-        box.rewind(int(count))
+        box.read(int(count))
         return box
 
     def forget(self, box: Outbox) -> None:
@@ -242,8 +243,19 @@ class Sessions:
             logger.error("session_failed", exc_info=bug)
 
 
+def message_of(response: Response) -> mcp_types.JSONRPCMessage | None:
+    """The SDK's form of an answer to a question of ours; None if it is none."""
+    try:
+        found: mcp_types.JSONRPCMessage = mcp_types.jsonrpc_message_adapter.validate_python(
+            response.value, by_name=False
+        )
+    except ValidationError:
+        return None
+    return found
+
+
 def _error(id: Id, code: int, message: str) -> bytes:  # noqa: A002
     return strictjson.dumps(error_body(id, code, message))
 
 
-__all__ = ["MOST_OPEN", "Session", "Sessions"]
+__all__ = ["MOST_OPEN", "Session", "Sessions", "message_of"]

@@ -45,12 +45,9 @@ class Outbox:
         self.primed = primed
         self._endless = not ids
         self._items: deque[Item] = deque(maxlen=_KEPT)
-        self._sent = 0
-        self._count = 0
-        self._news = asyncio.Event()
+        self.count = 0
         self.closed = False
-        self.detached = False
-        self.has_reader = False
+        self.reader = Reader(self, 0)
 
     @property
     def complete(self) -> bool:
@@ -61,34 +58,72 @@ class Outbox:
         """Add a message; one that answers a request twice, or after the end, is dropped."""
         if self.complete or (item.answers is not None and item.answers not in self.waiting):
             return
-        self._count += 1
+        self.count += 1
         if self.name is not None:
-            item = Item(item.data, item.answers, item.status, f"{self.name}-{self._count}")
+            item = Item(item.data, item.answers, item.status, f"{self.name}-{self.count}")
         if item.answers is not None:
             self.waiting.discard(item.answers)
         self._items.append(item)
-        self._news.set()
+        self.reader.wake()
 
     def close(self) -> None:
         """No more: the session has ended, or the request was cancelled."""
         self.closed = True
-        self._news.set()
+        self.reader.wake()
 
     def detach(self) -> None:
         """Let the client go; it may come back for the rest."""
-        self.detached = True
+        self.reader.leave()
+
+    def read(self, after: int | None = None) -> "Reader":
+        """A reader in the place of the last one, which is over; it goes on where that was.
+
+        `after` is the number of an event behind which it begins, as far as that is still there.
+        """
+        last = self.reader
+        self.reader = Reader(self, last.seen if after is None else min(after, self.count))
+        last.leave()
+        return self.reader
+
+    def item(self, number: int) -> tuple[int, Item] | None:
+        """The first message that is still there from `number` on, and its number."""
+        first = self.count - len(self._items)
+        at = max(number, first)
+        return None if at >= self.count else (at, self._items[at - first])
+
+
+class Reader:
+    """One client that reads an outbox. `seen` is how many messages it has passed.
+
+    `claimed`: a request serves it.
+    """
+
+    def __init__(self, box: Outbox, seen: int) -> None:
+        self._box = box
+        self.seen = seen
+        self.left = False
+        self.claimed = False
+        self._news = asyncio.Event()
+
+    @property
+    def over(self) -> bool:
+        """Whether this reader has seen all that it will."""
+        return self.left or (self._box.complete and self.seen >= self._box.count)
+
+    def wake(self) -> None:
+        """There is something to look at."""
         self._news.set()
 
-    def rewind(self, count: int) -> None:
-        """Go on after the event number `count`, as far as that is still there."""
-        self._sent = min(max(count, self._count - len(self._items)), self._count)
-        self.detached = False
+    def leave(self) -> None:
+        """Nothing more for this one: its client has left, was let go, or reads elsewhere."""
+        self.left = True
+        self._news.set()
 
     async def next(self, wait_s: float) -> Item | None:
         """The next message; None after `wait_s`, or when there is nothing more for this reader."""
         if (item := self._take()) is not None:
             return item
-        if self.complete or self.detached:
+        if self.over:
             return None
         self._news.clear()
         # Cheaper than a timeout around the wait: nobody else waits here, and no news is None.
@@ -99,24 +134,12 @@ class Outbox:
             timer.cancel()
         return self._take()
 
-    @property
-    def seen(self) -> int:
-        """How many messages this reader has taken."""
-        return self._sent
-
-    @property
-    def over(self) -> bool:
-        """Whether this reader has seen all that there will be."""
-        return self.detached or (self.complete and self._sent >= self._count)
-
     def _take(self) -> Item | None:
-        first = self._count - len(self._items)
-        self._sent = max(self._sent, first)  # what was dropped is gone
-        if self._sent >= self._count or self.detached:
+        found = None if self.left else self._box.item(self.seen)
+        if found is None:
             return None
-        item = self._items[self._sent - first]
-        self._sent += 1
-        return item
+        self.seen = found[0] + 1  # what was dropped before it is gone
+        return found[1]
 
 
-__all__ = ["Item", "Outbox"]
+__all__ = ["Item", "Outbox", "Reader"]

@@ -169,6 +169,51 @@ def test_a_stream_that_was_lost_is_taken_up_behind_the_last_event() -> None:
     assert b"retry: " in first.body
 
 
+def test_who_comes_back_takes_the_stream_from_a_connection_that_is_dead_unnoticed() -> None:
+    gate = Gate()
+    served = serving("brief", gate.tool()).http_app()
+
+    async def body() -> tuple[Answer, Answer]:
+        session = await handshake(served)
+        first = start(served, call("wait", 1, "p"), **session)
+        await first.heard(b"notifications/progress")
+        again = start(served, **STREAM, **session, last_event_id=first.answer.ids[-1])
+        await first.done()
+        first.leave()  # noticed now, and no harm to who came back
+        gate.open.set()
+        return await first.done(), await again.done()
+
+    first, second = play(served, body)
+    assert len(first.events) == 1
+    assert second.events[0]["result"]["content"][0]["text"] == "open"
+
+
+@pytest.mark.parametrize("odd", [{"error": 5}, {"error": {"code": "x"}}, {"result": 5}])
+def test_an_answer_that_is_none_is_refused(odd: dict[str, Any]) -> None:
+    served = serving().http_app()
+
+    async def body() -> Answer:
+        session = await handshake(served)
+        return await ask(served, {"jsonrpc": "2.0", "id": 1} | odd, **session)
+
+    answer = play(served, body)
+    assert (answer.status, answer.code) == (400, -32600)
+
+
+def test_a_handshake_that_is_broken_off_leaves_no_session() -> None:
+    served = serving().http_app()
+
+    async def body() -> None:
+        params = {"protocolVersion": "2025-06-18", "capabilities": {}}
+        running = start(served, message("initialize", params))
+        await asyncio.wait((running.task,), timeout=0)
+        running.task.cancel()
+        await asyncio.wait((running.task,))
+        assert len(served.sessions) == 0
+
+    play(served, body)
+
+
 @pytest.mark.parametrize("version", ["2025-06-18", "2025-03-26"])
 def test_a_revision_without_them_gets_no_event_without_content(version: str) -> None:
     served = serving().http_app()
