@@ -5,121 +5,15 @@ The bridge runs in this process, over real pipes and sockets; the server is play
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from tests.wire.bridged import bridged
 from tests.wire.conftest import Run
-from tests.wire.listening import listening, read_body, turn
+from tests.wire.listening import turn
+from tests.wire.played import EVENTS, JSON, Answering, Played, Seen, played, result, says
 from tidegate.testing.asgi import WAIT_S
 
 TOKEN = "-".join(("token", "of", "the", "test"))
-EVENTS = (b"content-type", b"text/event-stream")
-JSON = (b"content-type", b"application/json")
-Headers = tuple[tuple[bytes, bytes], ...]
-
-
-@dataclass
-class Seen:
-    """One request as the server saw it."""
-
-    method: str
-    headers: dict[str, str]
-    body: Any
-
-    @property
-    def id(self) -> Any:
-        return self.body.get("id")
-
-
-@dataclass
-class Played:
-    """A server whose answer to a method is a function of the test."""
-
-    acts: dict[str, Callable[[Seen, "Answering"], Awaitable[None]]]
-    seen: list[Seen] = field(default_factory=list)
-    left: asyncio.Event = field(default_factory=asyncio.Event)
-    url: str = ""
-
-    async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
-        body = await read_body(receive)
-        headers = {n.decode("latin-1"): v.decode("latin-1") for n, v in scope["headers"]}
-        parsed = json.loads(body) if body else {}
-        request = Seen(scope["method"], headers, parsed)
-        self.seen.append(request)
-        act = self.acts.get(parsed.get("method", scope["method"]), accepted)
-        await act(request, Answering(receive, send, self))
-
-    def names(self) -> list[str]:
-        return [seen.body.get("method", seen.method) for seen in self.seen]
-
-
-@dataclass
-class Answering:
-    """The server's side of one exchange."""
-
-    receive: Any
-    send: Any
-    server: Played
-
-    async def head(self, status: int = 200, *headers: tuple[bytes, bytes]) -> None:
-        head = {"type": "http.response.start", "status": status, "headers": list(headers)}
-        await self.send(head)
-
-    async def body(self, data: bytes, *, more: bool = False) -> None:
-        await self.send({"type": "http.response.body", "body": data, "more_body": more})
-
-    async def event(self, value: object) -> None:
-        await self.body(b"data: " + json.dumps(value).encode() + b"\n\n", more=True)
-
-    async def whole(self, data: bytes, status: int = 200, *headers: tuple[bytes, bytes]) -> None:
-        await self.head(status, (b"content-length", b"%d" % len(data)), *headers)
-        await self.body(data)
-
-    async def until_it_leaves(self) -> None:
-        """Until the other side has closed the connection, of which the listener cancels us."""
-        try:
-            while (await self.receive())["type"] != "http.disconnect":
-                pass
-            await asyncio.Event().wait()
-        finally:
-            self.server.left.set()
-
-
-async def accepted(seen: Seen, answer: Answering) -> None:
-    if seen.method == "GET":
-        await answer.whole(b"", 405)
-    elif seen.id is None or "method" not in seen.body:
-        await answer.whole(b"", 202)
-    else:
-        await answer.whole(json.dumps(result(seen.id)).encode(), 200, JSON)
-
-
-def result(identifier: object, **members: object) -> dict[str, Any]:
-    return {"jsonrpc": "2.0", "id": identifier, "result": members}
-
-
-def says(data: bytes, status: int = 200, *headers: tuple[bytes, bytes]) -> Any:
-    async def act(_: Seen, answer: Answering) -> None:
-        await answer.whole(data, status, *headers)
-
-    return act
-
-
-async def hello(seen: Seen, answer: Answering) -> None:
-    body = json.dumps(result(seen.id, protocolVersion="2025-11-25")).encode()
-    await answer.whole(body, 200, JSON, (b"mcp-session-id", b"session-1"))
-
-
-@asynccontextmanager
-async def played(**acts: Any) -> AsyncIterator[Played]:
-    """A server; the names of methods are written with __ for /."""
-    server = Played({"initialize": hello, **{k.replace("__", "/"): v for k, v in acts.items()}})
-    async with listening(server) as scene:
-        server.url = f"http://127.0.0.1:{scene.port}/mcp"
-        yield server
 
 
 def error_of(answer: Any) -> tuple[int, Any]:
@@ -248,6 +142,42 @@ def test_an_error_of_the_server_passes_with_its_code_whatever_the_status(run: Ru
                 server.acts["tools/list"] = says(data, 400, JSON)
                 client.ask_modern(1, "tools/list")
                 assert await client.hear() == {"jsonrpc": "2.0", "id": 1, "error": refusal}
+
+    run(body())
+
+
+def test_a_call_whose_headers_nobody_could_know_is_made_again_after_the_list(run: Run) -> None:
+    schema = {"properties": {"region": {"type": "string", "x-mcp-header": "Region"}}}
+    refusal = {"code": -32020, "message": "Header mismatch"}
+
+    async def listed(seen: Seen, answer: Answering) -> None:
+        second = "cursor" in seen.body["params"]
+        tools = [{"name": "b" if second else "a", "inputSchema": schema}]
+        more = {} if second else {"nextCursor": "2"}
+        value = result(seen.id, tools=tools, **more)
+        await answer.whole(json.dumps(value).encode(), 200, JSON)
+
+    async def called(seen: Seen, answer: Answering) -> None:
+        if seen.headers.get("mcp-param-region") == "eu":
+            await answer.whole(json.dumps(result(seen.id)).encode(), 200, JSON)
+            return
+        text = {"jsonrpc": "2.0", "id": seen.id, "error": refusal}
+        await answer.whole(json.dumps(text).encode(), 400, JSON)
+
+    async def body() -> None:
+        acts = {"tools__list": listed, "tools__call": called}
+        async with played(**acts) as server, bridged(server.url, TOKEN) as client:
+            client.ask_modern(1, "tools/call", name="b", arguments={"region": "eu"})
+            assert await client.hear() == result(1)
+            assert server.names() == ["tools/call", "tools/list", "tools/list", "tools/call"]
+            assert {seen.headers["authorization"] for seen in server.seen} == {f"Bearer {TOKEN}"}
+            # Once only, and not for a tool that is known or nowhere in the list.
+            for name, arguments in (("b", {"region": "us"}), ("c", {"region": "us"})):
+                client.ask_modern(2, "tools/call", name=name, arguments=arguments)
+                answer = await client.hear()
+                assert (answer["id"], answer["error"]) == (2, refusal)
+            assert server.names().count("tools/call") == 5
+            assert await client.rest() == []
 
     run(body())
 

@@ -7,6 +7,7 @@ live here: what is sent and what may come back (turns), where to (endpoint), HTT
 import asyncio
 import signal
 from collections.abc import Callable, Coroutine
+from contextlib import suppress
 from typing import Any, Final
 
 from tidegate.bridges import refusals
@@ -33,6 +34,7 @@ _LONGEST_PAUSE_S: Final = 30.0
 _KEEPALIVE_S: Final = 4.0
 """Less than the servers in use grant: a call must not meet a connection that is being closed."""
 _QUEUED: Final = 64
+_MOST_PAGES: Final = 20
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _INTERRUPTED: Final = 130
 
@@ -167,6 +169,9 @@ class Bridge:
                     await self._pass_on(post, inbox)
                 else:
                     body = await self._refusal(inbox)
+                    if (again := await self._with_schemas(post, status, body)) is not None:
+                        await self._call(again)
+                        return
                 await self._tell(
                     self._turns.refused(post, status, body, headers.get("retry-after"))
                 )
@@ -176,6 +181,29 @@ class Bridge:
             await self._tell(self._turns.failed(post, refusals.broken(sentence)))
         except AnswerTooLarge:
             await self._tell(self._turns.failed(post, refusals.broken(refusals.TOO_LARGE)))
+
+    async def _with_schemas(self, post: Post, status: int, body: bytes) -> Post | None:
+        """The call once more, after the list of tools that it lacked; None if that was not it."""
+        page = self._turns.schemas_wanted(post, status, body)
+        if page is None:
+            return None
+        with suppress(AttemptFailed, AnswerTooLarge):
+            for _ in range(_MOST_PAGES):
+                page = await self._next_page(page)
+                if page is None:
+                    break
+        return self._turns.again(post)
+
+    async def _next_page(self, page: Post) -> Post | None:
+        reader, following = AnswerReader(self._carrier.max_bytes), None
+        with self._carrier.inbox() as inbox:
+            self._carrier.start(inbox, page)
+            while True:
+                chunk = await inbox.read()
+                for incoming in reader.feed(chunk) if chunk else reader.finish():
+                    following = self._turns.schemas(page, incoming) or following
+                if not chunk:
+                    return following
 
     async def _pass_on(self, post: Post, inbox: Inbox) -> None:
         """Messages as they come, until the body ends or the call is answered."""

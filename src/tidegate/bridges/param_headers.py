@@ -44,6 +44,10 @@ class ParamHeaders:
             return result, 0
         return {**result, "tools": kept}, len(tools) - len(kept)
 
+    def knows(self, params: Tree | None) -> bool:
+        """Whether the tool that a call names was in a list."""
+        return (params or {}).get("name") in self._of_tool
+
     def of(self, params: Tree | None) -> list[tuple[str, str]]:
         """The headers of a call with these params."""
         name, arguments = (params or {}).get("name"), (params or {}).get("arguments")

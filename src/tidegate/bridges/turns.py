@@ -7,9 +7,10 @@ sockets and tasks (connect), sentences (refusals).
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
+from tidegate import strictjson
 from tidegate.bridges import reading, refusals
 from tidegate.bridges.endpoint import Endpoint
 from tidegate.bridges.param_headers import ParamHeaders
@@ -19,7 +20,9 @@ from tidegate.mcp.answers import Ask, Incoming, Reply, sort
 from tidegate.mcp.eras import encode_value, named_by
 from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, LineTooLong, error_line
 
-_VERSION_KEY: Final = "io.modelcontextprotocol/protocolVersion"
+_PREFIX: Final = "io.modelcontextprotocol/"
+_VERSION_KEY: Final = f"{_PREFIX}protocolVersion"
+_OWN_ID: Final = "tidegate/tools/list"
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,1024}")
 _MOST_OPEN: Final = 256
 _MOST_ASKED: Final = 10_000
@@ -49,6 +52,7 @@ class Post:
     method: str = ""
     modern: bool = False
     first_page: bool = True
+    is_second: bool = False
 
     @property
     def harmless(self) -> bool:
@@ -136,6 +140,51 @@ class Turns:
             return Turn()
         answer: Tree = {"jsonrpc": "2.0", "id": post.key[1], "error": error}
         return Turn(reading.line_of(answer))
+
+    def schemas_wanted(self, post: Post, status: int, body: bytes) -> Post | None:
+        """The list of tools, where a call was refused for headers that nobody could know.
+
+        A client that has its list from elsewhere (a cache) calls without asking for one.
+        """
+        error = refusals.own_error(body) if status == 400 else None
+        if error is None or error["code"] != Code.HEADER_MISMATCH or post.is_second:
+            return None
+        call = _call_in(post)
+        if not post.modern or call is None or self._params.knows(call.params):
+            return None
+        return self._list(call, None)
+
+    def schemas(self, page: Post, incoming: Incoming) -> Post | None:
+        """Learns from a page of that list; the next page, if there is one."""
+        call, reply = _call_in(page), sort(incoming, _OWN_ID)
+        result = reply.message.get("result") if isinstance(reply, Reply) else None
+        if call is None or not isinstance(result, dict):
+            return None
+        self._params.learn(result, first_page=page.first_page)
+        cursor = result.get("nextCursor")
+        known = (call.params or {}).get("cursor")
+        return self._list(call, cursor) if isinstance(cursor, str) and cursor != known else None
+
+    def again(self, post: Post) -> Post | None:
+        """The call once more, with what was learned; None if it is not open any more."""
+        call = _call_in(post)
+        if post.key is None or call is None or not self.is_open(post):
+            return None
+        version = _claimed(call) or ""
+        headers = (*_BODY, *self._modern(call, version))
+        self._open[post.key] = replace(post, headers=headers, is_second=True)
+        return self._open[post.key]
+
+    def _list(self, call: Request, cursor: str | None) -> Post:
+        meta = (call.params or {}).get("_meta")
+        kept = meta if isinstance(meta, dict) else {}
+        params: Tree = {"_meta": {k: v for k, v in kept.items() if k.startswith(_PREFIX)}}
+        if cursor is not None:
+            params["cursor"] = cursor
+        own = Request(_OWN_ID, "tools/list", params)
+        headers = (*_BODY, *self._modern(own, _claimed(own) or ""))
+        body = strictjson.dumps(own.encode())
+        return Post(headers, body, None, own.method, modern=True, first_page=cursor is None)
 
     def ended(self) -> bytes:
         """Errors for every call that is still open."""
@@ -241,6 +290,13 @@ _BODY: Final[Headers] = (
     ("Accept", "application/json, text/event-stream"),
     ("Content-Type", "application/json"),
 )
+
+
+def _call_in(post: Post) -> Request | None:
+    """The request that a post carries; it was read strictly before."""
+    message = reading.read(post.body)
+    is_call = isinstance(message, Request) and message.method in ("tools/call", "tools/list")
+    return message if isinstance(message, Request) and is_call else None
 
 
 def _claimed(call: Call) -> str | None:
