@@ -165,6 +165,10 @@ MISMATCHES: list[dict[str, Any]] = [
 ]
 
 
+# One of each kind in the fast tier.
+FULL_MISMATCHES = [pytest.param(how, marks=pytest.mark.full) for how in MISMATCHES[3:]]
+
+
 @pytest.mark.parametrize("how", MISMATCHES)
 def test_the_body_decides_the_era_and_a_header_that_disagrees_is_refused(
     how: dict[str, Any],
@@ -172,7 +176,7 @@ def test_the_body_decides_the_era_and_a_header_that_disagrees_is_refused(
     assert told(one(ECHO, **mirrored(ECHO) | how)) == (400, -32020)
 
 
-@pytest.mark.parametrize("how", MISMATCHES)
+@pytest.mark.parametrize("how", [*MISMATCHES[:3], *FULL_MISMATCHES])
 def test_a_session_is_no_way_around_that(how: dict[str, Any]) -> None:
     served = serving().http_app()
 
