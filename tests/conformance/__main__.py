@@ -1,8 +1,9 @@
 """Run the conformance harness: `python -m tests.conformance [RUN ...] [--write]`.
 
 `make conformance` installs the harness and calls this. Every run is against a server of its own
-that `tidegate mcp serve` serves; then one tool and one front are broken on purpose, and the harness
-has to notice. `--write` expects from here on what is seen in runs that have only successes.
+that `tidegate mcp serve` serves, or of a client behind `tidegate mcp connect`; then one tool and
+one front are broken on purpose, and the harness has to notice. `--write` expects from here on what
+is seen in runs that have only successes.
 """
 
 import argparse
@@ -16,9 +17,12 @@ from pathlib import Path
 
 from tests.conformance.fixture import broken_front
 from tests.conformance.harness import (
+    CLIENT_RUNS,
     NODE,
     RUNS,
+    ClientRun,
     Run,
+    bridged_checks,
     checks_of,
     expected,
     write_expected,
@@ -28,6 +32,7 @@ from tests.conformance.serving import served
 from tidegate.demo.listener import bind, listening
 
 GOOD, BROKEN_TOOL = (f"tests.conformance.fixture:{name}" for name in ("server", "broken"))
+ALL_RUNS = (*RUNS, *CLIENT_RUNS)
 TEETH = {
     "a tool that answers something else": ("tools-call-image", "tools-call-image"),
     "a front that does not ask who calls": (
@@ -48,11 +53,22 @@ async def measured(run: Run, url: str) -> list[Check]:
         return await checks_of(run, url, Path(folder))
 
 
-async def whole(run: Run, table: Table) -> tuple[list[Check], list[str]]:
+async def bridged(run: ClientRun) -> list[Check]:
+    with tempfile.TemporaryDirectory(prefix="tidegate-conformance-") as folder:
+        checks = await bridged_checks(run, Path(folder))
+    # What a client of this era or without this capability has no occasion to do; what the table
+    # has and is skipped is missed all the same.
+    return [check for check in checks if check.status != "SKIPPED"]
+
+
+async def whole(run: Run | ClientRun, table: Table) -> tuple[list[Check], list[str]]:
     """All checks of one run, and what is wrong with them."""
     began = time.monotonic()
-    async with served(GOOD) as url:
-        checks = await measured(run, url)
+    if isinstance(run, ClientRun):
+        checks = await bridged(run)
+    else:
+        async with served(GOOD) as url:
+            checks = await measured(run, url)
     wrong = complaints(checks, table)
     good = sum(check.status == "SUCCESS" for check in checks)
     say(f"{run.name}: {good}/{run.total} in {time.monotonic() - began:.1f} s")
@@ -84,7 +100,7 @@ async def everything(names: list[str], *, write: bool) -> int:
     seen: dict[str, Table] = {}
     wrong: list[str] = []
     tables = expected()
-    for run in RUNS:
+    for run in ALL_RUNS:
         if run.name in (names or [run.name]):
             checks, found = await whole(run, tables.get(run.name, {}))
             if all(check.status == "SUCCESS" for check in checks):
@@ -101,7 +117,9 @@ async def everything(names: list[str], *, write: bool) -> int:
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("runs", nargs="*", choices=[*(run.name for run in RUNS), []], default=[])
+    parser.add_argument(
+        "runs", nargs="*", choices=[*(run.name for run in ALL_RUNS), []], default=[]
+    )
     parser.add_argument("--write", action="store_true", help="expect from here on what is seen")
     asked = parser.parse_args()
     if not NODE.exists():

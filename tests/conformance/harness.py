@@ -8,19 +8,21 @@ measured (fixture), whether it went well (judge).
 import asyncio
 import json
 import os
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
 from tests.conformance.judge import Check, Table, read_checks
 
 HERE = Path(__file__).parent
-PLACE = HERE.parents[1] / ".venv" / "conformance" / "node_modules"
+ROOT = HERE.parents[1]
+PLACE = ROOT / ".venv" / "conformance" / "node_modules"
 NODE = PLACE / "node" / "bin" / "node"
 """Node 22: neither version of the harness starts with an older one."""
 LONGEST_S = 60.0
 """A whole run; a good server needs a tenth of it."""
 
-_SCENARIO_MS = "5000"
+_SCENARIO_MS, _CLIENT_MS = "5000", "20000"
 _EXPECTED = HERE / "expected.json"
 
 
@@ -65,15 +67,77 @@ def write_expected(tables: dict[str, Table]) -> None:
 
 
 async def checks_of(run: Run, url: str, folder: Path) -> list[Check]:
-    """Runs the harness; raises RuntimeError when it does not end in time or says nothing.
+    """Runs the harness against the server at `url`; see _checks."""
+    return await _checks(run.package, ("server", "--url", url, *run.options), folder)
+
+
+@dataclass(frozen=True)
+class ClientRun:
+    """Scenarios in which the harness is the server, and the bridge's client is judged."""
+
+    name: str
+    mode: str
+    version: str
+    scenarios: tuple[str, ...]
+    total: int
+
+
+CLIENT_RUNS = (
+    ClientRun(
+        "connect 2025-11-25",
+        "legacy",
+        "2025-11-25",
+        ("initialize", "tools_call", "elicitation-sep1034-client-defaults"),
+        8,
+    ),
+    ClientRun(
+        "connect 2026-07-28",
+        "2026-07-28",
+        "2026-07-28",
+        (
+            "tools_call",
+            "request-metadata",
+            "http-standard-headers",
+            "http-custom-headers",
+            "http-invalid-tool-headers",
+            "sep-2322-client-request-state",
+            "json-schema-2020-12-preservation",
+            "json-schema-ref-no-deref",
+        ),
+        62,
+    ),
+)
+
+
+async def bridged_checks(run: ClientRun, folder: Path) -> list[Check]:
+    """Runs the scenarios, two at a time; see _checks."""
+    client = f"{sys.executable} -m tests.conformance.bridge_client {run.mode}"
+    turns = asyncio.Semaphore(2)
+
+    async def one(scenario: str) -> list[Check]:
+        own = folder / scenario
+        own.mkdir()
+        options = ("--scenario", scenario, "--spec-version", run.version)
+        bound = ("--timeout", _CLIENT_MS)
+        async with turns:
+            command = ("client", "--command", client, *options, *bound)
+            return await _checks("conformance-next", command, own)
+
+    found = await asyncio.gather(*map(one, run.scenarios))
+    return [check for checks in found for check in checks]
+
+
+async def _checks(package: str, command: tuple[str, ...], folder: Path) -> list[Check]:
+    """What the harness wrote; raises RuntimeError when it does not end in time or says nothing.
 
     Its own exit code is not asked: what it wrote is judged, check by check.
     """
     out, log = folder / "out", folder / "harness.log"
-    script = PLACE / run.package / "dist" / "index.js"
+    script = PLACE / package / "dist" / "index.js"
     with log.open("wb") as written:
         process = await asyncio.create_subprocess_exec(
-            *(str(NODE), str(script), "server", "--url", url, *run.options, "-o", str(out)),
+            *(str(NODE), str(script), *command, "-o", str(out)),
+            cwd=ROOT,
             stdin=asyncio.subprocess.DEVNULL,
             stdout=written,
             stderr=asyncio.subprocess.STDOUT,
@@ -83,12 +147,12 @@ async def checks_of(run: Run, url: str, folder: Path) -> list[Check]:
             async with asyncio.timeout(LONGEST_S):
                 await process.wait()
         except TimeoutError:
-            raise RuntimeError(f"{run.name} did not end within {LONGEST_S:.0f} s") from None
+            raise RuntimeError(f"{command} did not end within {LONGEST_S:.0f} s") from None
         finally:
             if process.returncode is None:
                 process.kill()
                 await process.wait()
     checks = read_checks(out)
     if not checks:
-        raise RuntimeError(f"{run.name} wrote no checks:\n{log.read_text()[-2000:]}")
+        raise RuntimeError(f"{command} wrote no checks:\n{log.read_text()[-2000:]}")
     return checks

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-# The harness calls a folder by the scenario and the time; `INFO` is something seen, no verdict.
-_FOLDER = re.compile(r"server-(.+)-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-\d{3}Z")
+# The harness calls a folder by the scenario and the time, behind "server-" if it asks a server;
+# `INFO` is something seen, no verdict.
+_FOLDER = re.compile(r"(?:server-)?(.+)-\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}-\d{3}Z")
 _UNJUDGED = "INFO"
 
 Table = Mapping[str, Mapping[str, int]]

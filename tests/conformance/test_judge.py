@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conformance.harness import HERE, RUNS, expected
+from tests.conformance.harness import CLIENT_RUNS, HERE, RUNS, expected
 from tests.conformance.judge import Check, complaints, counted, read_checks, total
 
 GOOD = [Check("ping", "ping", "SUCCESS"), Check("ping", "wire", "SUCCESS")] * 2
@@ -62,8 +62,10 @@ def test_the_table_holds_as_many_checks_as_the_harness_counts_for_a_good_server(
         "2025-11-25": 84,
         "2026-07-28": 152,
         "0.1.16": 40,
+        "connect 2025-11-25": 8,
+        "connect 2026-07-28": 62,
     }
-    assert {run.name: run.total for run in RUNS} == {
+    assert {run.name: run.total for run in (*RUNS, *CLIENT_RUNS)} == {
         name: total(table) for name, table in tables.items()
     }
 
