@@ -5,6 +5,7 @@ of an exception to clients of the older revisions, and input in some of its own 
 where the code of a tool, of a handler, of the SDK ends. Does not live here: the words (profiles).
 """
 
+import asyncio
 import logging
 import secrets
 from dataclasses import replace
@@ -43,7 +44,9 @@ class ToolError(MCPError):
 class tool_boundary:  # noqa: N801 - used like a function, in `with`
     """Where the code of a tool ends: its crash becomes a constant answer.
 
-    A call that is cancelled and Ctrl-C pass; `sys.exit` in a tool does not end the server.
+    Only a call that really is cancelled passes. Nothing else that a tool raises ends the server:
+    not `sys.exit`, not a KeyboardInterrupt (a real one has cancelled everything by then), not the
+    panic of a library, not the cancellation of a task of the tool's own.
     """
 
     def __enter__(self) -> None:
@@ -56,7 +59,7 @@ class tool_boundary:  # noqa: N801 - used like a function, in `with`
         trace: TracebackType | None,
     ) -> None:
         expected = (InvalidArguments, ToolFailure, MCPError)
-        if isinstance(error, Exception | SystemExit) and not isinstance(error, expected):
+        if error is not None and not isinstance(error, expected) and _is_crash(error):
             raise crash(error) from None
 
 
@@ -83,7 +86,7 @@ class _sdk_boundary:  # noqa: N801 - as above
         if isinstance(error, MCPError):
             if (instead := _without_input(error, self._method)) is not None:
                 raise instead from None
-        elif isinstance(error, Exception | SystemExit):
+        elif error is not None and _is_crash(error):
             raise crash(error) from None
 
 
@@ -110,6 +113,13 @@ def as_json(message: mcp_types.JSONRPCMessage) -> bytes:
     # An answer keeps its id; to anything else there is nothing to say.
     made = mcp_types.JSONRPCError(jsonrpc="2.0", id=getattr(message, "id", None), error=told)
     return made.model_dump_json(by_alias=True, exclude_unset=True).encode()
+
+
+def _is_crash(error: BaseException) -> bool:
+    if isinstance(error, asyncio.CancelledError):
+        task = asyncio.current_task()
+        return task is None or not task.cancelling()
+    return not isinstance(error, GeneratorExit)  # how a coroutine is thrown away
 
 
 def crash(error: BaseException) -> MCPError:

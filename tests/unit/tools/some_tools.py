@@ -56,11 +56,28 @@ async def refuse(_: Nothing) -> str:
     raise ToolFailure("not today")
 
 
+class Panic(BaseException):
+    """As libraries in other languages raise it."""
+
+
+async def cancelled_task() -> None:
+    """What a task raises that its own tool has cancelled."""
+    own = asyncio.ensure_future(asyncio.Event().wait())
+    own.cancel()
+    await own
+
+
 @strict_tool
 async def crash(order: Order) -> str:
     """Fails, and its words must not get out."""
     if order.word == "exit":
         raise SystemExit(3)
+    if order.word == "interrupt":
+        raise KeyboardInterrupt(CANARY)
+    if order.word == "panic":
+        raise Panic(CANARY)
+    if order.word == "cancelled":
+        await cancelled_task()
     if order.word == "group":
         raise ExceptionGroup(CANARY, [ValueError(CANARY)])
     if order.word == "validation":

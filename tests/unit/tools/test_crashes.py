@@ -13,8 +13,9 @@ from tests.unit.tools.web import Answer, ask, ask_modern, handshake, message, pl
 
 ERAS = ["2026-07-28", "2025-11-25"]
 TEXT = "The tool failed. The incident is logged."
+KINDS = ["error", "exit", "interrupt", "panic", "cancelled", "group", "validation"]
 CRASHES: list[tuple[str, str]] = [
-    *(("crash", word) for word in ("error", "exit", "group", "validation")),
+    *(("crash", word) for word in KINDS),
     *(("liar", word) for word in ("kind", "more", "instance", "text", "none")),
     *(("unwritable", word) for word in ("nan", "bytes", "surrogate", "deep", "set")),
 ]
