@@ -135,6 +135,8 @@ def test_what_is_wrong_with_a_request_is_said_over_the_wire_and_the_crash_is_in_
         assert served.ask(b"{}", origin="http://evil.example")[0] == 403
         assert served.ask(b"{}", content_type="text/plain")[0] == 415
         assert served.ask(b"{", accept="application/json")[1]["error"]["code"] == -32700
+        status, answer = served.ask(b"{}", x_odd="x" * 40_000)
+        assert (status, answer["jsonrpc"], answer["error"]["code"]) == (431, "2.0", -32600)
         assert served.call("broken", mcp_method="tools/list")[1]["error"]["code"] == -32020
         status, answer = served.call("broken")
         assert (status, answer["error"]["code"]) == (200, -32603)

@@ -65,6 +65,7 @@ def _bind(host: str, port: int) -> socket.socket:
 
 async def _serve(app: "HttpApp", sock: socket.socket) -> int:
     from tidegate.gateway.listener import Listener, WireCaps  # noqa: PLC0415
+    from tidegate.jsonrpc import error_of  # noqa: PLC0415
 
     asked, forced = asyncio.Event(), asyncio.Event()
 
@@ -74,7 +75,7 @@ async def _serve(app: "HttpApp", sock: socket.socket) -> int:
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop)
-    listener = Listener(app, WireCaps())
+    listener = Listener(app, WireCaps(), error_body=error_of)
     async with app.running():
         await listener.open(sock)
         host, port = sock.getsockname()[:2]

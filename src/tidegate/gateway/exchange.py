@@ -13,7 +13,7 @@ from typing import Any, Literal, Protocol
 
 from tidegate import strictjson
 from tidegate.errors import TidegateError, envelope
-from tidegate.gateway.respond import error_headers
+from tidegate.gateway.respond import ErrorBody, error_headers
 
 Broken = Literal["idle", "malformed"]
 """Why the rest of a body will not come: it stopped arriving, or its frame is broken."""
@@ -230,9 +230,11 @@ class Exchange:
             self._link.write(data)
 
 
-def refusal(error: TidegateError, request_id: str, date: bytes) -> bytes:
+def refusal(
+    error: TidegateError, request_id: str, date: bytes, error_body: ErrorBody = envelope
+) -> bytes:
     """A whole answer for a request that has no handler; the connection ends with it."""
-    body = strictjson.dumps(envelope(error, request_id))
+    body = strictjson.dumps(error_body(error, request_id))
     fields = b"".join(b"%b: %b\r\n" % pair for pair in error_headers(error))
     return b"".join(
         (

@@ -14,10 +14,10 @@ from email.utils import formatdate
 from uvicorn import Config
 from uvicorn.server import ServerState
 
-from tidegate.errors import TidegateError
+from tidegate.errors import TidegateError, envelope
 from tidegate.gateway.acceptor import Acceptor, Seats
 from tidegate.gateway.closing_time import let_no_one_begin, those_who_wait
-from tidegate.gateway.respond import Receive, Scope, Send
+from tidegate.gateway.respond import ErrorBody, Receive, Scope, Send
 from tidegate.gateway.server import Connection, WireCaps
 
 ASGIApp = Callable[[Scope, Receive, Send], Awaitable[None]]
@@ -32,6 +32,7 @@ class Listener:
     """The connections of one application. `open` it on a bound socket; then `stop` and `close`.
 
     `seats`: other processes accept on the same socket, and this is how they share it fairly.
+    `error_body` is the dialect of refusals that no handler sees.
     """
 
     def __init__(
@@ -41,8 +42,10 @@ class Listener:
         *,
         refused: Refused | None = None,
         seats: Seats | None = None,
+        error_body: ErrorBody = envelope,
     ) -> None:
         self.app, self.caps = app, caps
+        self.error_body: ErrorBody = error_body
         self.refused: Refused = refused or (lambda _error, _request_id: None)
         self.draining = False
         self._config = Config(

@@ -368,7 +368,7 @@ class Connection(HttpToolsProtocol):
 
     def _answer(self, error: TidegateError) -> None:
         request_id = secrets.token_hex(16)
-        self.write(refusal(error, request_id, self.date()))
+        self.write(refusal(error, request_id, self.date(), self.listener.error_body))
         self.listener.refused(error, request_id)
 
     def _linger(self) -> None:
