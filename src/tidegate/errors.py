@@ -25,6 +25,7 @@
     └── GatewayFault                we are at fault
         ├── RedactionFailed         500
         ├── StoreUnavailable        503
+        ├── IdentityUnavailable     503
         ├── Overloaded              503
         └── InternalError           500
 
@@ -74,10 +75,20 @@ class CallerError(TidegateError):
 
 
 class Unauthenticated(CallerError):
-    """No key, a wrong key, an odd key: one answer for all of them."""
+    """No key, a wrong key, an odd key: one answer for all of them.
+
+    `challenge` is the value of WWW-Authenticate. `reason` and `issuer` are for the log: a word of
+    ours, and the configured issuer whose token was refused.
+    """
 
     code, type, status = "gateway.unauthenticated", "authentication_error", 401
     public_message = "Missing or invalid credentials."
+
+    def __init__(
+        self, detail: str = "", *, challenge: str = "Bearer", reason: str = "", issuer: str = ""
+    ) -> None:
+        super().__init__(detail or reason)
+        self.challenge, self.reason, self.issuer = challenge, reason, issuer
 
 
 class Forbidden(CallerError):
@@ -292,6 +303,16 @@ class StoreUnavailable(GatewayFault):
         super().__init__(detail, retry_after_s=retry_after_s)
 
 
+class IdentityUnavailable(GatewayFault):
+    """The keys of an issuer are not there, so nobody can tell whether its token is good."""
+
+    code, status = "gateway.identity_unavailable", 503
+    public_message = "The gateway cannot check tokens of this issuer right now."
+
+    def __init__(self, detail: str = "", *, retry_after_s: float | None = 5.0) -> None:
+        super().__init__(detail, retry_after_s=retry_after_s)
+
+
 class Overloaded(GatewayFault):
     """More requests or bytes in flight than the caps allow, or the gateway is draining."""
 
@@ -329,6 +350,7 @@ __all__ = [
     "Forbidden",
     "GatewayFault",
     "HeaderTooLarge",
+    "IdentityUnavailable",
     "InternalError",
     "InvalidRequest",
     "MethodNotAllowed",

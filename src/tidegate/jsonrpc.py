@@ -226,6 +226,7 @@ _BY_STATUS: Final[Mapping[str, int]] = {
     "gateway.rate_limited": Code.RATE_LIMITED,
     "gateway.request_exceeds_limit": Code.EXCEEDS_LIMIT,
     "gateway.store_unavailable": Code.UNAVAILABLE,
+    "gateway.identity_unavailable": Code.UNAVAILABLE,
     "gateway.overloaded": Code.UNAVAILABLE,
     "gateway.content_blocked": Code.BLOCKED,
 }

@@ -12,13 +12,16 @@ class Principal:
     """An authenticated caller: `name` inside `tenant`, with `roles` in configuration order.
 
     `key_id` names the credential without giving it away: the first eight hex digits of its
-    SHA-256, or "anonymous".
+    SHA-256, or "anonymous"; of a token, those of its issuer and client. `issuer` and `client` are
+    who issued the token and to which program; empty for a key.
     """
 
     name: str
     tenant: str
     roles: tuple[str, ...]
     key_id: str
+    issuer: str = ""
+    client: str = ""
 
     @property
     def first_role(self) -> str | None:

@@ -66,15 +66,15 @@ class KeyTable:
         return entry.principal
 
 
-def bearer(value: bytes) -> bytes | None:
-    """The key in `Bearer KEY`; None for anything else.
+def bearer(value: bytes, *, most_bytes: int = _MOST_BYTES) -> bytes | None:
+    """The key or token in `Bearer KEY`; None for anything else.
 
     The scheme in any case, one space, and a key of visible ASCII. Servers strip blanks around
     the value already, blanks inside would be read differently by different parties.
     Source: RFC 9110 11.4 (scheme without case), RFC 6750 2.1.
     """
     scheme, space, key = value.partition(b" ")
-    if scheme.lower() != b"bearer" or not space or not 0 < len(key) <= _MOST_BYTES:
+    if scheme.lower() != b"bearer" or not space or not 0 < len(key) <= most_bytes:
         return None
     return key if all(0x21 <= byte <= 0x7E for byte in key) else None
 

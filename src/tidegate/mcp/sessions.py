@@ -15,8 +15,9 @@ from typing import Final, Generic, TypeVar
 from tidegate.jsonrpc import Id, typed
 from tidegate.policy import Principal
 
-Owner = tuple[str, str]
-"""Tenant and name: a new key does not take a session away, another principal never has it."""
+Owner = tuple[str, str, str, str]
+"""Issuer, tenant, name and client: a new key or token does not take a session away, another
+principal never has it, nor has the same name of another issuer or in another program."""
 
 ANONYMOUS: Final = "anonymous"
 """The key id of a caller without a key (see policy.Principal)."""
@@ -26,7 +27,7 @@ V = TypeVar("V")
 
 def owner_of(principal: Principal) -> Owner:
     """Who a session, a task or a call belongs to."""
-    return principal.tenant, principal.name
+    return principal.issuer, principal.tenant, principal.name, principal.client
 
 
 @dataclass(slots=True)
