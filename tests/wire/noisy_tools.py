@@ -148,6 +148,16 @@ async def leaves_a_thread(call: Nothing) -> str:
     return "left"
 
 
+@strict_tool
+async def leaves_a_process(call: Nothing) -> str:
+    """Answers with the number of a forked process that goes on for ever."""
+    pid = os.fork()
+    if pid == 0:
+        time.sleep(600)
+        os._exit(0)
+    return str(pid)
+
+
 def noise_at_import() -> None:
     faulthandler.enable(file=sys.stderr)
     logging.getLogger("noisy").addHandler(logging.StreamHandler(sys.stdout))
@@ -168,6 +178,7 @@ tools = ToolServer(
         blocks_a_thread_of_the_pool,
         will_not_be_cancelled,
         leaves_a_thread,
+        leaves_a_process,
     ]
 )
 if multiprocessing.parent_process() is None and "pytest" not in sys.modules:

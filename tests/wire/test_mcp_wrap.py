@@ -180,6 +180,18 @@ def test_a_signal_is_passed_on_and_the_server_decides(number: signal.Signals) ->
 
 
 @pytest.mark.full
+def test_a_signal_that_whoever_started_it_has_it_ignore_is_ignored() -> None:
+    before = signal.signal(signal.SIGHUP, signal.SIG_IGN)
+    try:
+        with wrapping() as wrapped:
+            wrapped.process.send_signal(signal.SIGHUP)
+            wrapped.say(ask(1, "ping"))
+            assert wrapped.hear()["id"] == 1
+    finally:
+        signal.signal(signal.SIGHUP, before)
+
+
+@pytest.mark.full
 def test_a_server_that_ignores_a_signal_is_killed() -> None:
     with wrapping() as wrapped:
         wrapped.say(ask(2, "deaf"))

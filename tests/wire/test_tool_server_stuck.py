@@ -4,6 +4,7 @@ Each tool would take ten minutes: that the process has ended at all within the b
 """
 
 import json
+import os
 import select
 import signal
 import subprocess
@@ -84,6 +85,19 @@ def test_a_thread_that_a_tool_left_behind_does_not_keep_the_process() -> None:
         )
         assert json.loads(out.splitlines()[-1])["result"]["content"][0]["text"] == "left"
         assert process.returncode == 0
+
+
+@pytest.mark.full
+def test_a_process_that_a_tool_forked_does_not_keep_the_clients_pipe_open() -> None:
+    with serving() as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines(HELLO, READY, call(1, "leaves_a_process", {})))
+        process.stdin.close()
+        answers = [json.loads(line) for line in process.stdout]
+        left = int(answers[-1]["result"]["content"][0]["text"])
+        os.kill(left, signal.SIGKILL)
+        assert process.wait(WAIT_S) == 0
 
 
 @pytest.mark.full

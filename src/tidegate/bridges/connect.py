@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from tidegate.bridges import refusals
 from tidegate.bridges.endpoint import Endpoint
-from tidegate.bridges.pipes import ClientEnd
+from tidegate.bridges.pipes import ClientEnd, signals_of_an_end
 from tidegate.bridges.reading import Key
 from tidegate.bridges.turns import Post, Turn, Turns
 from tidegate.clock import Clock, SystemClock
@@ -35,7 +35,6 @@ _KEEPALIVE_S: Final = 4.0
 """Less than the servers in use grant: a call must not meet a connection that is being closed."""
 _QUEUED: Final = 64
 _MOST_PAGES: Final = 20
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 _INTERRUPTED: Final = 130
 
 
@@ -51,7 +50,7 @@ def run_connected(
             client, turns = ClientEnd(wire, client_line_bytes), Turns(server, client_line_bytes)
             carrier = Carrier(transport, SystemClock(), server.url, server_line_bytes)
             bridge = Bridge(client, turns, carrier, ending=hard_end.arm)
-            for number in _SIGNALS:
+            for number in signals_of_an_end():
                 asyncio.get_running_loop().add_signal_handler(number, bridge.stop, number)
             return await bridge.run()
         finally:

@@ -4,6 +4,7 @@ Lives here: the client's end of a bridge, over the private copies of stdin and s
 live here: what a line says (reading).
 """
 
+import signal
 from collections.abc import AsyncIterator
 
 from tidegate.tools.blocking import BlockingThread
@@ -49,4 +50,10 @@ async def lines_of(
         yield line
 
 
-__all__ = ["ClientEnd", "lines_of"]
+def signals_of_an_end() -> list[signal.Signals]:
+    """The signals that end a bridge, without those that whoever started it has it ignore."""
+    ends = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    return [number for number in ends if signal.getsignal(number) is not signal.SIG_IGN]
+
+
+__all__ = ["ClientEnd", "lines_of", "signals_of_an_end"]

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from tidegate.bridges.child import Child
 from tidegate.bridges.junk import Junk
-from tidegate.bridges.pipes import ClientEnd, lines_of
+from tidegate.bridges.pipes import ClientEnd, lines_of, signals_of_an_end
 from tidegate.bridges.sorting import Sorter, Step
 from tidegate.clock import Clock, SystemClock
 from tidegate.tools.stdio import Wire, note
@@ -22,7 +22,6 @@ _FIRM_S: Final = 1.5
 """From SIGTERM to SIGKILL, if the signal was the first thing it was told."""
 _LAST_S: Final = 0.5
 """From SIGTERM to SIGKILL, if its stdin had ended before; for what its stdout still holds."""
-_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
 
 
 def run_wrapped(
@@ -55,7 +54,7 @@ class _Wrapped:
 
     async def run(self, server_line_bytes: int) -> int:
         loop = asyncio.get_running_loop()
-        for number in _SIGNALS:
+        for number in signals_of_an_end():
             loop.add_signal_handler(number, self._stopped, number)
         client = _task(self._from_client())
         server = _task(self._from_server(server_line_bytes))

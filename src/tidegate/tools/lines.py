@@ -95,9 +95,7 @@ class LineSession:
                     self._version = message.result.get("protocolVersion")
                 data = as_json(message)
                 answered = None if isinstance(message, mcp_types.JSONRPCRequest) else identifier
-                await self._send(self._batches.answered(answered, data))
-                if answered is not None:
-                    self._open_ids.discard(answered)
+                await self._send(self._batches.answered(answered, data), answered)
                 if self._at_end and not self._open_ids:
                     self._all_answered.set()
 
@@ -163,19 +161,20 @@ class LineSession:
             self._open_ids.discard(identifier)
             await self._send(self._batches.left_out(identifier))
 
-    async def _send(self, data: bytes) -> None:
-        if not data:
-            return
+    async def _send(self, data: bytes, answered: int | str | None = None) -> None:
         try:
-            await self._writer.run(self._write, data)
+            await self._writer.run(self._write, data, answered)
         except BrokenPipeError:
             # Nobody listens any more: there is nothing left to do, and nobody to tell.
             self._hard_end.arm()
             self._scope.cancel()
 
-    def _write(self, data: bytes) -> None:
+    def _write(self, data: bytes, answered: int | str | None) -> None:
         with self._write_lock:
             stdio.write_all(self._wire.write_fd, data)
+            # Here and not in the loop: a call must not be answered again by the farewell.
+            if answered is not None:
+                self._open_ids.discard(answered)
 
     def _farewell(self) -> None:
         """From the thread of the hard end: an error for whatever is still open."""

@@ -40,6 +40,7 @@ def seize_stdio() -> Wire:
     (a print without flush, C stdio) would come out on the wire after all.
     """
     read_fd, write_fd = os.dup(0), os.dup(1)
+    _close_in_forks([read_fd, write_fd])
     os.dup2(2, 1)
     # What was printed before goes to stderr as well: sitecustomize and .pth files come first.
     with suppress(OSError):
@@ -49,6 +50,21 @@ def seize_stdio() -> Wire:
     os.close(nothing)
     sys.stdout = os.fdopen(1, "w", buffering=1, errors="backslashreplace", closefd=False)
     return Wire(read_fd, write_fd)
+
+
+def _close_in_forks(fds: list[int]) -> None:
+    """A forked process must not keep the client's pipes open when we have gone.
+
+    Programs that are started do not get them anyway (PEP 446).
+    """
+
+    def close() -> None:
+        # Emptied, for in a fork of the fork the numbers may be somebody else's.
+        while fds:
+            with suppress(OSError):
+                os.close(fds.pop())
+
+    os.register_at_fork(after_in_child=close)
 
 
 def note(text: str) -> None:
