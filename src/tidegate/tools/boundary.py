@@ -19,6 +19,8 @@ from pydantic import ValidationError
 
 from tidegate.tools.profiles import (
     INTERNAL_ERROR,
+    INVALID_PARAMS,
+    INVALID_REQUEST,
     METHOD_NOT_FOUND,
     Crashed,
     RpcError,
@@ -136,6 +138,9 @@ def _without_input(error: MCPError, method: str) -> MCPError | None:
     told = error.error
     if told.code == METHOD_NOT_FOUND and told.data == method:
         return MCPError(METHOD_NOT_FOUND, "Method not found")
+    if told.code == INVALID_PARAMS and told.data == "":
+        # All the SDK says of a request that comes before the handshake.
+        return MCPError(INVALID_REQUEST, "A session of this era begins with initialize")
     if told.code == INTERNAL_ERROR and not (
         isinstance(told.data, dict) and "incident" in told.data
     ):

@@ -15,6 +15,7 @@ from typing import Final, Literal
 Profile = Literal["brief", "spec"]
 PROFILES: Final[tuple[Profile, ...]] = ("brief", "spec")
 
+INVALID_REQUEST: Final = -32600
 INVALID_PARAMS: Final = -32602
 METHOD_NOT_FOUND: Final = -32601
 INTERNAL_ERROR: Final = -32603
@@ -113,7 +114,7 @@ def _wrong(faults: tuple[Fault, ...], profile: Profile) -> RpcError | FailedResu
 
 
 def _line(fault: Fault) -> str:
-    return f"{fault.pointer}: {fault.sentence}"
+    return f"{fault.pointer}: {fault.sentence}" if fault.pointer else fault.sentence
 
 
 def _told(faults: tuple[Fault, ...]) -> dict[str, object]:
@@ -124,6 +125,7 @@ __all__ = [
     "FAULTS_KEY",
     "INTERNAL_ERROR",
     "INVALID_PARAMS",
+    "INVALID_REQUEST",
     "METHOD_NOT_FOUND",
     "PROFILES",
     "Crashed",

@@ -157,3 +157,21 @@ def test_an_incident_of_the_application_itself_is_answered_too(
     answer = play(app, lambda: ask_modern(app, "tools/call", params))
     assert answer.status == 500
     told_and_logged(answer, caplog)
+
+
+@pytest.mark.parametrize("version", ["2025-11-25", "2025-03-26"])
+def test_what_comes_before_the_handshake_is_told_what_is_missing(version: str) -> None:
+    early = message("tools/list", id=1)
+    answers = over_stdio(serving(), [early, *opening(version), message("ping", id=2)])
+    error = {"code": -32600, "message": "A session of this era begins with initialize"}
+    assert [answer.get("error") for answer in by_id(answers)] == [error, None]
+
+
+def test_a_fault_of_params_as_a_whole_has_no_pointer_in_its_sentence() -> None:
+    app = serving().http_app()
+
+    async def body() -> Answer:
+        session = await handshake(app)
+        return await ask(app, message("tools/call"), **session)
+
+    assert play(app, body).json["error"]["message"] == "Invalid params: Field required"
