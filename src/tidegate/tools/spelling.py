@@ -7,8 +7,11 @@ the schema that reads is changed in these places: what JSON spells is taken, and
 Lives here: that change. Does not live here: what a strict tool is (strict).
 """
 
-from collections.abc import Callable, Collection
+import re
+from collections.abc import Callable, Collection, Sequence
 from decimal import Decimal, InvalidOperation
+from enum import Enum
+from types import MappingProxyType
 from typing import Any, Final
 
 from pydantic import BaseModel
@@ -16,10 +19,29 @@ from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
 
 from tidegate.tools.written import exact
 
-_TEXTS: Final = frozenset(
-    {"date", "datetime", "time", "timedelta", "uuid", "url", "multi-host-url"}
+_DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
+_TIME = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]+)?(?:[Zz]|[-+][0-9]{2}:[0-9]{2})"
+TEXTS: Final = MappingProxyType(
+    {
+        "date": re.compile(_DAY),
+        "datetime": re.compile(f"{_DAY}[Tt]{_TIME}"),
+        "time": re.compile(_TIME),
+        "timedelta": re.compile(r"-?P(?:[0-9]+[YMWD])*(?:T(?:[0-9]+(?:\.[0-9]+)?[HMS])+)?"),
+        "uuid": re.compile("-".join(f"[0-9A-Fa-f]{{{digits}}}" for digits in (8, 4, 4, 4, 12))),
+    }
 )
+"""How a text of each kind looks (RFC 3339, ISO 8601, RFC 9562), whole.
+
+A library takes more: seconds since 1970, ids without dashes, blanks around.
+"""
+DECIMAL: Final = re.compile(r"[-+]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][-+]?[0-9]+)?")
+"""How a decimal number that is a text looks, whole."""
+_ANY_TEXTS: Final = frozenset({"url", "multi-host-url"})
 _NESTED: Final = frozenset({"model", "dataclass", "typed-dict"})
+# Where the members stand, and the rule that is broken by what is none.
+_CHOICES: Final = MappingProxyType(
+    {"enum": ("members", "enum"), "literal": ("expected", "literal_error")}
+)
 _LISTS: Final = frozenset({"tuple", "set", "frozenset"})
 
 
@@ -36,18 +58,19 @@ def _walk(node: Any) -> Any:
         return type(node)(_walk(item) for item in node)
     if not isinstance(node, dict):
         return node
-    kind = node.get("type")
+    kind = str(node.get("type"))
     changed = {key: value if key in _DATA else _walk(value) for key, value in node.items()}
     if kind in _NESTED:
         # A model inside that is no StrictInput coerces nothing either.
         changed["config"] = dict(changed.get("config") or {}) | {"strict": True}
         return changed | ({"strict": False} if kind == "dataclass" else {})
-    if kind == "enum":
-        return _before(_member_of(node), changed)
+    if kind in _CHOICES:
+        members, rule = _CHOICES[kind]
+        return _before(_member_of(node[members], rule), changed)
     if kind in _LISTS:
         return _before(_a_list if kind == "tuple" else _a_set, changed | {"strict": False})
-    if kind in _TEXTS:
-        return _before(_a_text, changed | {"strict": False})
+    if kind in TEXTS or kind in _ANY_TEXTS:
+        return _before(_a_text(kind), changed | {"strict": False})
     if kind == "decimal":
         return _before(_a_decimal, changed)
     return changed
@@ -64,18 +87,25 @@ def _before(read: Callable[[object], object], node: dict[str, Any]) -> Any:
 _DATA: Final = frozenset({"default", "expected", "members", "metadata", "serialization", "cls"})
 
 
-def _member_of(node: dict[str, Any]) -> Callable[[object], object]:
-    members = {(type(member.value), member.value): member for member in node["members"]}
-    words = ", ".join(repr(member.value) for member in node["members"])
+def _member_of(members: Sequence[Any], rule: str) -> Callable[[object], object]:
+    """What one of `members` is made of: equal, and of the same type, for 1 is not true."""
+    spelled = [(one.value if isinstance(one, Enum) else one, one) for one in members]
+    words = ", ".join(repr(value) for value, _ in spelled)
 
     def member(value: object) -> object:
-        if isinstance(value, node["cls"]):
+        if isinstance(value, Enum) and value in members:
             return value
-        if not isinstance(value, str | int | float) or (type(value), value) not in members:
-            raise PydanticCustomError("enum", "Input should be one of {words}", {"words": words})
-        return members[type(value), value]
+        for known, one in spelled:
+            if _json_type(known) is _json_type(value) and known == value:
+                return one
+        raise PydanticCustomError(rule, "Input should be one of {words}", {"words": words})
 
     return member
+
+
+def _json_type(value: object) -> type:
+    # A float that knows its literal is a float.
+    return float if isinstance(value, float) else type(value)
 
 
 def _a_list(value: object) -> Collection[object]:
@@ -95,19 +125,31 @@ def _a_set(value: object) -> object:
     return value
 
 
-def _a_text(value: object) -> object:
-    if isinstance(value, int | float):
-        raise PydanticCustomError("string_type", "Input should be a string")
-    return value
+def _a_text(kind: str) -> Callable[[object], object]:
+    looks = TEXTS.get(kind)
+
+    def text(value: object) -> object:
+        if isinstance(value, int | float):
+            raise PydanticCustomError("string_type", "Input should be a string")
+        if looks is not None and isinstance(value, str) and looks.fullmatch(value) is None:
+            words = {"kind": kind}
+            raise PydanticCustomError(f"{kind}_parsing", "Input should be a valid {kind}", words)
+        return value
+
+    return text
 
 
 def _a_decimal(value: object) -> object:
     if isinstance(value, bool) or not isinstance(value, int | float | str):
         return value  # a Decimal, or what the strict check refuses
     try:
-        return Decimal(value) if isinstance(value, str) else exact(value)
+        if not isinstance(value, str):
+            return exact(value)
+        if DECIMAL.fullmatch(value):
+            return Decimal(value)
     except InvalidOperation:
-        raise PydanticCustomError("decimal_parsing", "Input should be a decimal number") from None
+        pass
+    raise PydanticCustomError("decimal_parsing", "Input should be a decimal number")
 
 
-__all__ = ["reader"]
+__all__ = ["DECIMAL", "TEXTS", "reader"]

@@ -8,12 +8,13 @@ import inspect
 import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, InvalidOperation, localcontext
 from math import isinf
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 from pydantic_core import PydanticCustomError, core_schema
 
 from tidegate.tools.context import ToolContext
@@ -23,15 +24,19 @@ from tidegate.tools.written import exact
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaValue
+    from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
     from pydantic_core import ErrorDetails
 
 _NOT_FINITE = "Input should be a finite number"
+_TOO_LARGE = "A number is too large to be divided"
+_MOST_DIGITS = 400  # of a double, to the last one
 _MOST_FAULTS, _MOST_POINTER_CHARS = 20, 200
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ANNOTATIONS: Mapping[str, type] = MappingProxyType(
     {"title": str, "readOnly": bool, "destructive": bool, "idempotent": bool, "openWorld": bool}
 )
+# Members of a schema that hold values, not schemas.
+_VALUES = frozenset({"default", "examples", "const", "enum"})
 _BOUNDS = MappingProxyType(
     {
         "gt": "exclusiveMinimum",
@@ -88,7 +93,46 @@ class _Exactly:
         if "anyOf" not in made:
             return made  # of a result: an exact number is written as text
         del made["anyOf"]
-        return {"type": "number", **{_BOUNDS.get(key, key): made[key] for key in made}}
+        return _in_words_of_json({"type": "number", **made})
+
+
+class _Published(GenerateJsonSchema):
+    """Writes numbers as numbers; pydantic writes a Decimal, as default or bound, as text."""
+
+    def generate(
+        self, schema: core_schema.CoreSchema, mode: "JsonSchemaMode" = "validation"
+    ) -> "JsonSchemaValue":
+        made: JsonSchemaValue = _every_level(super().generate(schema, mode))
+        return made
+
+    def encode_default(self, dft: Any) -> Any:
+        return _plain(dft) if isinstance(dft, Decimal) else super().encode_default(dft)
+
+
+def _every_level(node: Any) -> Any:
+    if isinstance(node, list):
+        return [_every_level(item) for item in node]
+    if not isinstance(node, dict):
+        return node
+    told = {key: item if key in _VALUES else _every_level(item) for key, item in node.items()}
+    return _in_words_of_json(told) if node.get("type") == "number" else told
+
+
+def _in_words_of_json(number: dict[str, Any]) -> dict[str, Any]:
+    """The schema of a number, with its bounds under their names and as numbers."""
+    bounds = _BOUNDS.keys() | _BOUNDS.values()
+    return {
+        _BOUNDS.get(key, key): _plain(item) if key in bounds else item
+        for key, item in number.items()
+    }
+
+
+def _plain(bound: Any) -> Any:
+    """A bound as JSON writes it; a Decimal is published as text by pydantic."""
+    if not isinstance(bound, str | Decimal):
+        return bound
+    number = Decimal(bound)
+    return int(number) if number == number.to_integral_value() else float(number)
 
 
 def _exactly(value: object) -> Decimal:
@@ -155,7 +199,7 @@ class StrictTool(Generic[InputT]):
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema 2020-12 of the arguments; `additionalProperties` is false at every level."""
-        return self.model.model_json_schema()
+        return self.model.model_json_schema(schema_generator=_Published)
 
     def output_schema(self) -> dict[str, Any] | None:
         """JSON Schema 2020-12 of the result, if the tool promises one."""
@@ -164,9 +208,13 @@ class StrictTool(Generic[InputT]):
     def check(self, arguments: Mapping[str, object]) -> InputT:
         """The checked arguments; raises InvalidArguments with the first faults."""
         try:
-            checked: InputT = self._reader.validate_python(dict(arguments))
+            # A remainder has as many digits as the number that is divided.
+            with localcontext(prec=_MOST_DIGITS):
+                checked: InputT = self._reader.validate_python(dict(arguments))
         except ValidationError as error:
             raise InvalidArguments(faults_of(error)) from None
+        except InvalidOperation:
+            raise InvalidArguments((Fault("", "multiple_of", _TOO_LARGE),)) from None
         if (place := _infinite(arguments, ())) is not None:
             # A field that takes anything took it; no tool expects one.
             raise InvalidArguments((Fault(_pointer(place), "finite_number", _NOT_FINITE),))
@@ -288,7 +336,7 @@ def _refuse_open(name: str, schema: object) -> None:
         title = schema.get("title", "a model")
         raise TypeError(f"{name}: {title} takes unknown fields; make it a StrictInput")
     for key, item in schema.items():
-        if key not in {"default", "examples", "const", "enum"}:
+        if key not in _VALUES:
             _refuse_open(name, item)
 
 
