@@ -158,6 +158,17 @@ async def leaves_a_process(call: Nothing) -> str:
     return str(pid)
 
 
+@strict_tool
+async def breaks_the_loop(call: Nothing) -> str:
+    """Forks a process that leaves through the loop, whose descriptors it shares."""
+    pid = os.fork()
+    if pid == 0:
+        sys.exit(0)
+    os.waitpid(pid, 0)
+    begun()
+    return ""
+
+
 def noise_at_import() -> None:
     faulthandler.enable(file=sys.stderr)
     logging.getLogger("noisy").addHandler(logging.StreamHandler(sys.stdout))
@@ -179,6 +190,7 @@ tools = ToolServer(
         will_not_be_cancelled,
         leaves_a_thread,
         leaves_a_process,
+        breaks_the_loop,
     ]
 )
 if multiprocessing.parent_process() is None and "pytest" not in sys.modules:

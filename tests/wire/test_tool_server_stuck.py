@@ -88,6 +88,18 @@ def test_a_thread_that_a_tool_left_behind_does_not_keep_the_process() -> None:
 
 
 @pytest.mark.full
+def test_a_server_whose_loop_a_fork_has_broken_ends_with_its_client() -> None:
+    with serving() as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(lines(HELLO, READY, call(1, "breaks_the_loop", {})))
+        process.stdin.flush()
+        assert any(b"begun" in line for line in process.stderr)
+        process.stdin.close()
+        assert process.wait(WAIT_S) == 0
+
+
+@pytest.mark.full
 def test_a_process_that_a_tool_forked_does_not_keep_the_clients_pipe_open() -> None:
     with serving() as process:
         assert process.stdin is not None

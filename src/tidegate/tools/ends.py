@@ -7,16 +7,18 @@ thread, too; a signal, which clients send next, ends that.
 """
 
 import os
+import select
 import signal
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from threading import Lock, Timer, current_thread, main_thread
+from threading import Lock, Thread, Timer, current_thread, main_thread
 from types import FrameType, TracebackType
-from typing import Self
+from typing import Final, Self
 
 HARD_END_S = 1.8
 """A client waits two seconds before it sends signals."""
+_HALF_CLOSED: Final[int] = getattr(select, "POLLRDHUP", 0)
 
 
 class HardEnd:
@@ -50,6 +52,20 @@ class HardEnd:
             self._timer = Timer(self._after_s, self._end, (code,))
             self._timer.daemon = True
             self._timer.start()
+
+    def watch(self, fd: int) -> None:
+        """Arms it once whoever writes to `fd`, a pipe or a socket, has closed the other end.
+
+        Also when nobody reads any more, because the loop is blocked or broken.
+        """
+        Thread(target=self._wait_for_hangup, args=(fd,), name="hangup", daemon=True).start()
+
+    def _wait_for_hangup(self, fd: int) -> None:
+        poll = select.poll()
+        # A socket that was shut down for writing does not hang up; a file never does.
+        poll.register(fd, _HALF_CLOSED)
+        if any(events & (_HALF_CLOSED | select.POLLHUP) for _, events in poll.poll()):
+            self.arm()
 
     @contextmanager
     def armed_by_interrupt(self, code: int = 130) -> Iterator[None]:

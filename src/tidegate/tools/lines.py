@@ -61,6 +61,7 @@ class LineSession:
     async def read(self) -> None:
         """Lines to messages, until stdin ends and what was asked is answered."""
         # Not only when the loop hears of it: a tool may be blocking that.
+        self._hard_end.watch(self._wire.read_fd)
         with self._hard_end.armed_by_interrupt():
             await self._read_to_the_end()
 

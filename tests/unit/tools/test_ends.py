@@ -1,6 +1,11 @@
 """Does the last resort end the process once, with its farewell, and only when it was armed?"""
 
+import os
+import socket
+from functools import partial
 from threading import Event
+
+import pytest
 
 from tidegate.tools.ends import HardEnd
 
@@ -61,3 +66,24 @@ def test_one_that_stays_does_not_care_that_the_block_was_left() -> None:
     assert process.over.wait(WAIT_S)
     # Whom the farewell was for has got everything.
     assert said == []
+
+
+@pytest.mark.parametrize("how", ["a pipe", "a socket", "half a socket"])
+def test_it_is_armed_when_the_other_end_is_closed_although_nobody_reads(how: str) -> None:
+    process = Process()
+    if how == "a pipe":
+        reading, writing = os.pipe()
+        close = partial(os.close, writing)
+    else:
+        ours, theirs = socket.socketpair()
+        theirs.sendall(b"not read")
+        reading = ours.detach()
+        close = theirs.close if how == "a socket" else partial(theirs.shutdown, socket.SHUT_WR)
+    with HardEnd(after_s=SOON_S, leave=process.leave) as end:
+        end.watch(reading)
+        assert not process.over.is_set()
+        close()
+        assert process.over.wait(WAIT_S)
+    os.close(reading)
+    if how == "half a socket":
+        theirs.close()
