@@ -23,7 +23,10 @@ COMMANDS = {
     "demo": ("tidegate.cli.demo:demo", "Three scenes live, then stay up; or one part alone."),
     "check": ("tidegate.cli.check:check", "Validate the configuration, all errors at once."),
     "schema": ("tidegate.cli.check:schema", "JSON Schema of the configuration, for editors."),
-    "explain": ("tidegate.cli.explain:explain", "The record of a past request, step by step."),
+    "explain": (
+        "tidegate.cli.explain:explain",
+        "A past request step by step, or a dry run of MCP rules.",
+    ),
     "redact": ("tidegate.cli.redact:redact", "Mask personal data and secrets; why; self-test."),
     "limits": ("tidegate.cli.limits:limits", "What limits have used, reserved and free."),
     "keys": ("tidegate.cli.keys:keys", "Make a key for a caller, shown once."),

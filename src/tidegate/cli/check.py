@@ -6,6 +6,7 @@ Lives here: `tidegate check` and `tidegate schema`. Does not live here: the find
 
 import json
 import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -20,6 +21,8 @@ from tidegate.config import (
     load_config,
     missing_packages,
 )
+from tidegate.config.revision import canonical
+from tidegate.config.rulefiles import TenantFile
 
 _INVALID = 3
 
@@ -82,8 +85,22 @@ def _print_text(config: Config, exposed: tuple[Problem, ...], *, show: bool) -> 
         click.echo(f"{mark}{idle}")
     verdict = "refused by serve" if exposed else "valid"
     click.echo(f"{mark}{config.source}: {verdict}, revision {config.revision}")
+    for line in _tenants(config, show=show):
+        click.echo(f"{mark}{line}")
     if show:
         click.echo(as_yaml(config), nl=False)
+
+
+def _tenants(config: Config, *, show: bool) -> Iterator[str]:
+    """The folder of tenants' rules in a line, with --show each file and each rule."""
+    files = config.rules_dir.files.values()
+    if config.mcp.rules_dir is not None:
+        rules = sum(len(file.rules) for file in files)
+        yield f"{config.mcp.rules_dir}: {len(files)} tenants with {rules} rules of their own"
+    for file in files if show else ():
+        yield f"{file.file}: tenant {file.tenant}, {len(file.rules)} rules, digest {file.digest}"
+        for rule, line in zip(file.rules, file.lines, strict=True):
+            yield f"  {json.dumps(canonical(rule, {}), ensure_ascii=False)}  # {file.file}:{line}"
 
 
 def _document(config: Config, exposed: tuple[Problem, ...], *, show: bool) -> dict[str, object]:
@@ -99,7 +116,19 @@ def _document(config: Config, exposed: tuple[Problem, ...], *, show: bool) -> di
     }
     if show:
         report |= {"configuration": effective(config), "origins": origins(config)}
+        report["tenant_rules"] = {
+            file.tenant: _file(file) for file in config.rules_dir.files.values()
+        }
     return report
+
+
+def _file(file: TenantFile) -> dict[str, object]:
+    return {
+        "file": file.file,
+        "digest": file.digest,
+        "lines": list(file.lines),
+        "rules": [canonical(rule, {}) for rule in file.rules],
+    }
 
 
 def _problem(problem: Problem) -> dict[str, object]:

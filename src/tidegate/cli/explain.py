@@ -1,7 +1,7 @@
-"""How is `tidegate explain` called?
+"""What happened to this request, or what would happen to this MCP message?
 
 Lives here: the arguments, the way from the configuration to the records file, exit codes. Does
-not live here: reading and wording (records).
+not live here: reading and wording (records), decisions that were not made yet (decision).
 """
 
 import json
@@ -10,19 +10,64 @@ from pathlib import Path
 import click
 
 from tidegate import records
-from tidegate.cli import configuration
+from tidegate.cli import DIFFERENT, DONE, configuration
+
+_METHOD = "Give METHOD NAME [JSON], such as: tools/call refund '{\"amount\": 50}'."
 
 
-@click.command(epilog="Example: tidegate explain 4f7c0b6e2d6b4a0f9c2f1f0a5f3f9d11")
-@click.argument("words", nargs=-1, metavar="ID")
+@click.command(epilog="Example: tidegate explain --as viewer tools/call admin_reset_key")
+@click.argument("words", nargs=-1, metavar="ID | METHOD [NAME [JSON]]")
+@click.option("--as", "roles", metavar="ROLE[,ROLE]...", help="Decide as for these roles.")
+@click.option("--tenant", help="With --as: the tenant of the caller.")
 @click.option("--config", "given", type=click.Path(path_type=Path), help="The configuration file.")
-@click.option("--json", "as_json", is_flag=True, help="The whole record as one JSON document.")
-def explain(words: tuple[str, ...], given: Path | None, *, as_json: bool) -> None:
-    """The record of a past request, step by step.
+@click.option("--json", "as_json", is_flag=True, help="One JSON document.")
+def explain(
+    words: tuple[str, ...],
+    roles: str | None,
+    tenant: str | None,
+    given: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    """The record of a past request, step by step, or a decision that is yet to come.
 
-    ID is the x-request-id of its answer. Works while the gateway runs and after it has ended.
+    ID is the x-request-id of an answer. Works while the gateway runs and after it has ended.
     Records hold decisions and numbers, never content.
+
+    With --as nothing is sent: METHOD is one of MCP, NAME a tool, prompt or URI (for tasks/*: the
+    tool that began it), JSON the arguments. Exit code 0: allowed, 4: denied.
     """
+    if roles is not None:
+        return _decision(words, roles, tenant, given, as_json=as_json)
+    if tenant is not None:
+        raise click.UsageError("--tenant goes with --as.")
+    _record(words, given, as_json=as_json)
+    return DONE
+
+
+def _decision(
+    words: tuple[str, ...],
+    roles: str,
+    tenant: str | None,
+    given: Path | None,
+    *,
+    as_json: bool,
+) -> int:
+    from tidegate.cli import decision  # noqa: PLC0415 - a record needs none of it
+
+    if not 1 <= len(words) <= 3:
+        raise click.UsageError(_METHOD)
+    config = decision.read_config(configuration.find(given))
+    run = decision.dry_run(config, decision.caller(config, roles, tenant), words)
+    document = decision.as_json(run)
+    if as_json:
+        click.echo(json.dumps(document, indent=2, ensure_ascii=False))
+    else:
+        click.echo(decision.as_text(run), nl=False)
+    return DONE if document["verdict"] == "allowed" else DIFFERENT
+
+
+def _record(words: tuple[str, ...], given: Path | None, *, as_json: bool) -> None:
     if len(words) != 1:
         raise click.UsageError("Give one request id: the x-request-id of an answer.")
     found = configuration.find(given)

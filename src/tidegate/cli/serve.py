@@ -81,14 +81,20 @@ def run_gateway(launch: Launch) -> int:
     for finding in (*config.warnings, *config.not_in_effect):
         click.echo(f"warning: {finding}", err=True)
 
+    known = config.rules_dir
+
     def load() -> "Config":
-        return load_config(
+        nonlocal known
+        loaded = load_config(
             launch.path,
             os.environ,
             overrides=overrides,
             demo_ports=ports,
             empty_is_demo=False,
+            known=known,
         )
+        known = loaded.rules_dir
+        return loaded
 
     async def on_ready(ready: "Ready") -> None:
         if world is not None and launch.show is not None:

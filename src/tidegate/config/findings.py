@@ -11,6 +11,7 @@ from pathlib import Path as FilePath
 from tidegate.config.denylists import DenyFiles
 from tidegate.config.errors import NotInEffect, Problem
 from tidegate.config.places import Path, Places, quoted, spell
+from tidegate.config.rulefiles import RulesDir
 
 
 @dataclass(slots=True)
@@ -36,6 +37,8 @@ class Findings:
     # Where relative files are looked for, and what stood in the deny lists, by name.
     folder: FilePath = field(default_factory=FilePath)
     deny_files: dict[str, DenyFiles] = field(default_factory=dict)
+    # The rules that tenants have in files of their own.
+    rules_dir: RulesDir = field(default_factory=RulesDir)
 
     def error(self, path: Path, wrong: str, right: str, *, at_key: bool = False) -> None:
         """Report a mistake at `path`, unless something there is already known to be broken."""

@@ -20,6 +20,7 @@ from tidegate.config.models import About, Config, Origin
 from tidegate.config.places import Path
 from tidegate.config.references import follow
 from tidegate.config.revision import revision
+from tidegate.config.rulefiles import RulesDir
 from tidegate.config.validate import validate
 
 FILE_NAME = "tidegate.yaml"
@@ -67,20 +68,24 @@ def load_config(
     overrides: Overrides | None = None,
     demo_ports: DemoPorts | None = None,
     empty_is_demo: bool = True,
+    known: RulesDir | None = None,
 ) -> Config:
     """The configuration in `path`, complete and checked; the demo world for None.
 
     A file without any key is the demo world, too, unless `empty_is_demo` is false: then it is a
-    problem, as for a gateway that runs, where it was emptied by accident.
+    problem, as for a gateway that runs, where it was emptied by accident. `known` are the rules
+    of tenants that such a gateway obeys: a file of theirs that is not right any more then keeps
+    those (Config.rules_dir.faults) and is no problem of the whole.
     Raises ConfigInvalid with every problem at once. Reads the file and the files it refers to;
     costs some milliseconds, more for a file beyond 10 kB: not for the request path.
     """
     if path is None:
-        return _load(Document(), DEMO_WORLD, FilePath(), environ, overrides, demo_ports)
+        return _load(Document(), DEMO_WORLD, FilePath(), environ, (overrides, demo_ports))
     document = read_document(_read(path, str(path)), str(path))
     if not (document.tree or document.problems or empty_is_demo):
         raise ConfigInvalid([Problem(str(path), 0, 0, "", *_EMPTIED)])
-    return _load(document, str(path), path.parent, environ, overrides, demo_ports)
+    given = (overrides, demo_ports)
+    return _load(document, str(path), path.parent, environ, given, known)
 
 
 def load_part(path: FilePath, environ: Mapping[str, str], part: str) -> Config:
@@ -99,7 +104,7 @@ def load_part(path: FilePath, environ: Mapping[str, str], part: str) -> Config:
                 each for each in document.problems if re.split(r"[.\[]", each.path)[0] in ("", part)
             ),
         )
-    return _load(document, str(path), path.parent, environ, None, None)
+    return _load(document, str(path), path.parent, environ)
 
 
 def load_config_text(
@@ -112,7 +117,7 @@ def load_config_text(
 ) -> Config:
     """Like load_config, for a text called `name`; `${file:}` is looked for in `folder`."""
     document = read_document(text.encode("utf-8", "surrogateescape"), name)
-    return _load(document, name, folder, environ, overrides, None)
+    return _load(document, name, folder, environ, (overrides, None))
 
 
 def _load(
@@ -120,9 +125,10 @@ def _load(
     file: str,
     folder: FilePath,
     environ: Mapping[str, str],
-    overrides: Overrides | None,
-    demo_ports: DemoPorts | None,
+    given: tuple[Overrides | None, DemoPorts | None] = (None, None),
+    known: RulesDir | None = None,
 ) -> Config:
+    overrides, demo_ports = given
     findings = Findings(file, document.places, problems=list(document.problems), folder=folder)
     if document.problems and not document.tree:
         raise ConfigInvalid(findings.problems)
@@ -138,7 +144,7 @@ def _load(
     draft.override(overrides or Overrides())
     draft.obey(environ)
     config = validate(draft.tree, findings, document.ambiguous)
-    check(config, findings)
+    check(config, findings, known)
     if findings.problems:
         raise ConfigInvalid(findings.problems)
     return config.attach(_about(config, draft, findings))
@@ -238,10 +244,11 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
     )
     return About(
         origin=origin,
-        revision=revision(config, findings.references),
+        revision=revision(config, findings.references, findings.rules_dir),
         warnings=tuple(sorted(findings.warnings, key=lambda warning: warning.order)),
         not_in_effect=tuple(sorted(findings.idle, key=lambda idle: (idle.line, idle.col))),
         deny_files=findings.deny_files,
+        rules_dir=findings.rules_dir,
     )
 
 

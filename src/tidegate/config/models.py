@@ -12,6 +12,7 @@ from pydantic import Field, PrivateAttr
 from tidegate.config.denylists import DenyFiles
 from tidegate.config.errors import NotInEffect, Problem
 from tidegate.config.places import Path, Places
+from tidegate.config.rulefiles import RulesDir
 from tidegate.config.sections.identity import Identity, Limit, Prices
 from tidegate.config.sections.mcp import Mcp
 from tidegate.config.sections.redaction import Redaction
@@ -45,6 +46,7 @@ class About:
     warnings: tuple[Problem, ...] = ()
     not_in_effect: tuple[NotInEffect, ...] = ()
     deny_files: dict[str, DenyFiles] = field(default_factory=dict, repr=False)
+    rules_dir: RulesDir = field(default_factory=RulesDir, repr=False)
 
 
 class Config(Section):
@@ -106,3 +108,8 @@ class Config(Section):
     def deny_files(self) -> dict[str, DenyFiles]:
         """What stood in the files of `deny_list`, by entry, when this was loaded."""
         return self._about.deny_files
+
+    @property
+    def rules_dir(self) -> RulesDir:
+        """The rules that tenants have in the folder of `mcp.rules_dir`, when this was loaded."""
+        return self._about.rules_dir

@@ -13,16 +13,22 @@ from pydantic import BaseModel, SecretStr
 from tidegate.config.addresses import LITERAL, without_secrets
 from tidegate.config.models import Config
 from tidegate.config.places import Path
+from tidegate.config.rulefiles import RulesDir
 from tidegate.config.sections.mcp import Allow
 
 
-def revision(config: Config, references: Mapping[Path, str]) -> str:
+def revision(
+    config: Config, references: Mapping[Path, str], rules_dir: RulesDir | None = None
+) -> str:
     """Twelve hex digits that change when the effective configuration does.
 
     Values by reference count as the reference, literal secrets as the fact that there is one:
     a rotated secret keeps the revision, and the revision tells nothing about a secret.
     """
     form = canonical(config, references)
+    if rules_dir is not None and rules_dir.files:
+        # The same words under another name are another revision: they are for somebody else.
+        form = [form, {tenant: file.digest for tenant, file in rules_dir.files.items()}]
     text = json.dumps(form, sort_keys=True, separators=(",", ":"), ensure_ascii=False)
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 

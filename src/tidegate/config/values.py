@@ -6,9 +6,11 @@ values mean (identity, limits, mcp, providers, routing), redaction (policies), t
 """
 
 import hashlib
+from functools import partial
 
 from tidegate.config.models import Config
 from tidegate.config.policies import effective_redaction
+from tidegate.config.rulefiles import TenantFile, file_name
 from tidegate.config.sections.identity import Caller, Key, Limit
 from tidegate.config.sections.mcp import Allow, Deny
 from tidegate.config.sections.mcp import Rule as RuleSection
@@ -17,7 +19,7 @@ from tidegate.config.sections.server import Caps
 from tidegate.identity import KeyEntry, KeyTable
 from tidegate.limits import ledger
 from tidegate.limits.prices import Price, PriceTable
-from tidegate.mcp import Rule, RuleSet, compile_condition
+from tidegate.mcp import Rule, RuleSet, TenantRules, compile_condition
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.policy import Principal
 from tidegate.providers import base
@@ -203,17 +205,33 @@ def mcp_servers(config: Config) -> dict[str, ServerAddress]:
     }
 
 
-def tool_rules(config: Config) -> RuleSet:
-    """The MCP rules; their roles in configuration order, then those of the keys."""
-    rules = [_rule(index, rule) for index, rule in enumerate(config.mcp.rules)]
+def tool_rules(config: Config) -> TenantRules:
+    """The MCP rules; their roles in configuration order, then those of the keys.
+
+    Those in files of tenants, which follow, are compiled when the first of them calls.
+    """
+    rules = [_rule(f"mcp.rules[{index}]", rule) for index, rule in enumerate(config.mcp.rules)]
     roles = [role for key in config.identity.keys for role in key.roles]
-    return RuleSet(rules, roles=roles)
+    own = {tenant: partial(_own, file) for tenant, file in config.rules_dir.files.items()}
+    return TenantRules(RuleSet(rules, roles=roles), own)
 
 
-def _rule(index: int, rule: RuleSection) -> Rule:
+def _own(file: TenantFile) -> list[Rule]:
+    """The rules of a tenant; whose they are is decided by the name of the file alone."""
+    names = rule_names(file)
+    return [_rule(name, rule) for name, rule in zip(names, file.rules, strict=True)]
+
+
+def rule_names(file: TenantFile) -> list[str]:
+    """What the rules of a tenant are called in records: "acme.yaml:rules[0]"."""
+    name = file_name(file.tenant)
+    return [f"{name}:rules[{index}]" for index in range(len(file.rules))]
+
+
+def _rule(name: str, rule: RuleSection) -> Rule:
     body: Allow = rule.deny or rule.allow or Allow()
     return Rule(
-        id=f"mcp.rules[{index}]",
+        id=name,
         effect="deny" if rule.deny is not None else "allow",
         roles=body.roles or ("*",),
         unless_roles=body.unless_roles if isinstance(body, Deny) else (),

@@ -67,7 +67,9 @@ class Readiness:
     a wall clock that does not agree with the time in the books (`clock_ahead_s`, 0.0: it does):
     limits count on by the time that has passed. Routes whose targets all rest
     (`resting_routes`) are named, too: every gateway in front of the same providers sees the same,
-    the other routes serve, and a 503 with the true time to come back is an answer.
+    the other routes serve, and a 503 with the true time to come back is an answer. So are files of
+    tenants' rules that are not right (`broken_rules`): the last good ones are in force. So are
+    unready.
     """
 
     def __init__(
@@ -88,6 +90,7 @@ class Readiness:
         self._resting_routes = resting_routes
         self._demo = demo
         self.revision = revision
+        self.broken_rules: Callable[[], list[str]] = list
         self.reload_failed = False
         self.draining = False
 
@@ -111,6 +114,9 @@ class Readiness:
         resting = self._resting_routes()
         if resting:
             reasons.append("route_resting")
+        broken = self.broken_rules()
+        if broken:
+            reasons.append("tenant_rules_broken")
         return {
             "ready": ready,
             "reasons": reasons,
@@ -121,6 +127,7 @@ class Readiness:
             "store": {"degraded": store_degraded},
             "clock": {"ahead_s": round(ahead_s, 3)},
             "routes": {"resting": resting},
+            "tenant_rules": {"broken": broken},
             "records": {"degraded": records_degraded, "dropped": self._records.dropped},
             "draining": self.draining,
             "demo": self._demo,

@@ -241,6 +241,7 @@ class Gateway:
         )
 
     def _watch(self) -> None:
+        self.readiness.broken_rules = lambda: self.config.rules_dir.broken
         self.metrics.revision(self.config.revision)
         self.metrics.watched = Watched(
             records=self._recorder,
@@ -249,6 +250,7 @@ class Gateway:
             clock_ahead_s=lambda: self._ledger.clock_ahead_s,
             settlements=self._charging,
             targets=lambda: self.targets_report().targets,
+            broken_rules=lambda: len(self.config.rules_dir.faults),
         )
 
     def _path_table(self) -> dict[bytes, Path]:

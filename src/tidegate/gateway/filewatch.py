@@ -1,4 +1,4 @@
-"""Did the configuration file change, or go away, or a list that it names?
+"""Did the configuration file change, or go away, or a list or a folder that it names?
 
 Lives here: comparing one look at the file with those before. Does not live here: when to look,
 and what follows (supervise).
@@ -6,10 +6,14 @@ and what follows (supervise).
 
 import asyncio
 from pathlib import Path
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 from tidegate.config import Config
 from tidegate.config.denylists import files_state
+from tidegate.config.rulefiles import RulesDir, State, folder_state
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 Seen = Literal["changed", "missing"]
 
@@ -77,3 +81,40 @@ class ListWatch:
             return False
         self._taken = seen
         return True
+
+
+class RulesWatch:
+    """Whether the files of `mcp.rules_dir` are other ones than were read.
+
+    Each rests for itself: a control plane may write some file at any time.
+    """
+
+    def __init__(self, taken: RulesDir) -> None:
+        self._folder = taken.folder
+        self._taken: Mapping[str, State] = taken.state
+        self._last: Mapping[str, State] = {}
+
+    async def changed(self) -> bool:
+        """True once for each change of a file, after two looks that saw the same of it.
+
+        A folder that cannot be read is one without files. Costs a `stat` for each, beside the
+        loop.
+        """
+        if self._folder is None:
+            return False
+        seen = await asyncio.to_thread(_listed, self._folder)
+        names = {*seen, *self._last, *self._taken}
+        resting = {name for name in names if seen.get(name) == self._last.get(name)}
+        self._last = seen
+        changed = {name for name in resting if seen.get(name) != self._taken.get(name)}
+        if changed:
+            kept = {name: state for name, state in self._taken.items() if name not in changed}
+            self._taken = kept | {name: seen[name] for name in changed if name in seen}
+        return bool(changed)
+
+
+def _listed(folder: Path) -> dict[str, State]:
+    try:
+        return folder_state(folder)
+    except OSError:
+        return {}

@@ -69,6 +69,7 @@ class Watched:
     settlements: SettlementsState | None = None
     targets: Callable[[], Iterable[TargetRow]] | None = None
     log_fields_dropped: Callable[[], int] | None = None
+    broken_rules: Callable[[], int] | None = None
 
 
 class Metrics:
@@ -285,6 +286,9 @@ class _AtScrape(Collector):
         if watched.clock_ahead_s is not None:
             text = "Wall clock minus the time in the books; 0 while they agree."
             yield _gauge("wall_clock_ahead_seconds", text, watched.clock_ahead_s())
+        if watched.broken_rules is not None:
+            text = "Files of mcp.rules_dir in whose place the last good rules are in force."
+            yield _gauge("tenant_rules_broken", text, watched.broken_rules())
         if watched.settlements is not None:
             yield from _settlements(watched.settlements)
         if watched.log_fields_dropped is not None:

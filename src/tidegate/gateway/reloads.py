@@ -1,8 +1,9 @@
 """When is the configuration read again, and what is said about it?
 
-On SIGHUP, and when the file or a deny list has changed. An invalid file changes nothing and is
-one line in the log. Lives here: that. Does not live here: reading and judging the file (config),
-putting it in force (`take`: app for one process, workers for several).
+On SIGHUP, and when the file, a deny list or a tenant's rules have changed. An invalid file
+changes nothing and is one line in the log; a tenant's rules that are not right change nothing
+for that tenant and are one, too. Lives here: that. Does not live here: reading and judging the
+file (config), putting it in force (`take`: app for one process, workers for several).
 """
 
 import asyncio
@@ -11,8 +12,9 @@ from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Protocol
 
-from tidegate.config import Config, ConfigInvalid, serving_problems
-from tidegate.gateway.filewatch import FileWatch, ListWatch
+from tidegate.config import Config, ConfigInvalid, Problem, serving_problems
+from tidegate.config.rulefiles import RulesDir
+from tidegate.gateway.filewatch import FileWatch, ListWatch, RulesWatch
 from tidegate.gateway.settings import Load, Settings
 
 logger = logging.getLogger(__name__)
@@ -47,6 +49,8 @@ class Reloads:
         # As it was read, or nearly so: what is written while the stores open is a change, too.
         self._watch = FileWatch(watch) if watch is not None else None
         self._lists = ListWatch(config)
+        self._rules = RulesWatch(config.rules_dir if config is not None else RulesDir())
+        self._told: tuple[Problem, ...] = ()
         self._wanted = asyncio.Event()
 
     def ask(self) -> None:
@@ -79,7 +83,8 @@ class Reloads:
             await clock_turn.wait()
             clock_turn.clear()
             seen = watch.look()
-            if seen == "changed" or await self._lists.changed():
+            listed, ruled = await self._lists.changed(), await self._rules.changed()
+            if seen == "changed" or listed or ruled:
                 self.ask()
             elif seen == "missing":
                 logger.warning("config_file_missing", extra={"path": str(watch.path)})
@@ -92,6 +97,7 @@ class Reloads:
             return
         self._outcome.reload_ended(failed=False)
         logger.info("reloaded", extra={"revision": config.revision})
+        self._tell_faults(config.rules_dir.faults)
         for finding in (*config.warnings, *config.not_in_effect):
             logger.warning("config_warning", extra={"problem": str(finding)})
         if stale:
@@ -105,10 +111,17 @@ class Reloads:
             self._watch.take()
         # Reading and checking may take a while; streams go on meanwhile.
         config = await asyncio.to_thread(self._load)
-        self._lists = ListWatch(config)
+        self._lists, self._rules = ListWatch(config), RulesWatch(config.rules_dir)
         if problems := serving_problems(config, listening_on=self._settings.host):
             raise ConfigInvalid(problems)
         return config, await self._take(config)
+
+    def _tell_faults(self, faults: tuple[Problem, ...]) -> None:
+        """A line for each file of a tenant that is not right, once for as long as it is so."""
+        for fault in faults:
+            if fault not in self._told:
+                logger.error("last_good_rules_of_tenant_kept", extra={"problem": str(fault)})
+        self._told = faults
 
     def _kept(self, problem: str, count: int) -> None:
         self._outcome.reload_ended(failed=True)

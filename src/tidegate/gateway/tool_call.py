@@ -53,7 +53,7 @@ from tidegate.mcp.eras import (
 )
 from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.mcp.listing import narrow_subscription
-from tidegate.mcp.rules import RuleSet
+from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.sessions import RunningCalls, Session, Sessions
 from tidegate.policy import Allow, Decision, Deny, Principal
 from tidegate.records.entries import Trail
@@ -79,7 +79,7 @@ class ToolTrafficPolicy:
 
     revision: str
     keys: KeyTable
-    rules: RuleSet
+    rules: RuleSet | TenantRules
     servers: Mapping[str, ToolServer]
     limits: LimitTable
     errors: Profile = "brief"
@@ -115,10 +115,15 @@ class Turn:
         """Whether lists show only what may be called."""
         return self.policy.hide_denied != "off"
 
+    @property
+    def rules(self) -> RuleSet:
+        """What counts for this principal."""
+        return self.policy.rules.of(self.principal.tenant)
+
     def may_see(self, subject: Subject) -> bool:
         """Whether the principal may use the thing in some way."""
         name = self.server.address.name
-        return is_visible(subject, self.principal, self.policy.rules, server=name)
+        return is_visible(subject, self.principal, self.rules, server=name)
 
     def error_body(self, error: TidegateError, request_id: str) -> Tree:
         """The dialect of this path, for the responder: JSON-RPC with the id, once it is known."""
@@ -229,7 +234,7 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
         asked = turn.session is not None and turn.session.questions.take(typed(message.id))
         turn.trail.step("answer", "allow" if asked else "drop")
         return Plan(message, turn.headers, forwards=asked)
-    name, rules = turn.server.address.name, turn.policy.rules
+    name, rules = turn.server.address.name, turn.rules
     task_id = (message.params or {}).get("taskId")
     decision = authorize(
         message,
@@ -309,7 +314,7 @@ def _note(turn: Turn, message: Call, decision: Decision) -> None:
     arguments = (message.params or {}).get("arguments")
     operands: dict[str, object] = {}
     if isinstance(arguments, dict) and (subject is None or subject.kind != "resources"):
-        operands = turn.policy.rules.operands(decision.rule, arguments)
+        operands = turn.rules.operands(decision.rule, arguments)
     if isinstance(decision, Deny):
         asked["reason"] = decision.reason
     verdict = "allow" if isinstance(decision, Allow) else "deny"

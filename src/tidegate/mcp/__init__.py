@@ -6,13 +6,14 @@ is in sessions. Sockets belong to the gateway floor.
 
 from tidegate.mcp.authorize import authorize
 from tidegate.mcp.predicates import BrokenCondition, Condition, compile_condition
-from tidegate.mcp.rules import Rule, RuleSet
+from tidegate.mcp.rules import Rule, RuleSet, TenantRules
 
 __all__ = [
     "BrokenCondition",
     "Condition",
     "Rule",
     "RuleSet",
+    "TenantRules",
     "authorize",
     "compile_condition",
 ]

@@ -160,19 +160,60 @@ class RuleSet:
 
     __slots__ = ("_operands", "allows", "denies", "roles")
 
-    def __init__(self, rules: Sequence[Rule], *, roles: Sequence[str] = ()) -> None:
-        """`roles`: further role names the configuration knows, after those of the rules."""
+    def __init__(
+        self, rules: Sequence[Rule], *, roles: Sequence[str] = (), base: "RuleSet | None" = None
+    ) -> None:
+        """`roles`: further role names the configuration knows, after those of the rules.
+
+        `base`: rules that hold as well, compiled already; their roles come first.
+        """
         compiled = [CompiledRule(rule) for rule in rules]
         self._operands = {rule.id: [c.operand for c in rule.when] for rule in rules if rule.when}
         self.allows = tuple(rule for rule in compiled if rule.rule.effect == "allow")
         self.denies = tuple(rule for rule in compiled if rule.rule.effect == "deny")
         named = (role for rule in rules for role in (*rule.unless_roles, *rule.roles))
-        literal = (role for role in (*named, *roles) if not set("*?") & set(role))
-        self.roles = tuple(dict.fromkeys(literal))
+        literal = [role for role in (*named, *roles) if not set("*?") & set(role)]
+        if base is not None:
+            self._operands = {**base._operands, **self._operands}  # noqa: SLF001 - one of us
+            self.allows = (*base.allows, *self.allows)
+            self.denies = (*base.denies, *self.denies)
+            literal = [*base.roles, *literal]
+        self.roles: tuple[str, ...] = tuple(dict.fromkeys(literal))
+
+    def of(self, tenant: str) -> "RuleSet":
+        """The rules for a caller of `tenant`: these (see TenantRules)."""
+        del tenant
+        return self
 
     def operands(self, rule_id: str, arguments: Mapping[str, object]) -> dict[str, object]:
         """What the conditions of a rule looked at in `arguments`, by operand; for the record."""
         return {path: value_at(arguments, path) for path in self._operands.get(rule_id, ())}
 
 
-__all__ = ["KINDS", "CompiledRule", "Kind", "Rule", "RuleSet"]
+class TenantRules:
+    """The rules of everybody and, beside them, those that single tenants have of their own.
+
+    Both hold together, as if they stood in one list: a deny of either beats every allow. Whose
+    the own ones are is looked up by the exact name of the tenant, so that no pattern in them can
+    speak for another.
+    """
+
+    __slots__ = ("_made", "_own", "everybody")
+
+    def __init__(self, everybody: RuleSet, own: Mapping[str, Callable[[], Sequence[Rule]]]) -> None:
+        """`own` makes the rules of a tenant when its first message comes, and once."""
+        self.everybody = everybody
+        self._own = own
+        self._made: dict[str, RuleSet] = {}
+
+    def of(self, tenant: str) -> RuleSet:
+        """The rules for a caller of `tenant`."""
+        made = self._made.get(tenant)
+        if made is None:
+            if tenant not in self._own:
+                return self.everybody
+            made = self._made[tenant] = RuleSet(self._own[tenant](), base=self.everybody)
+        return made
+
+
+__all__ = ["KINDS", "CompiledRule", "Kind", "Rule", "RuleSet", "TenantRules"]

@@ -204,7 +204,7 @@ def test_rules_keep_absent_kinds_apart_from_empty_ones() -> None:
         "    - { allow: { roles: [viewer], tenants: [acme], prompts: [], when: ['a < 5'] } }\n"
         "    - { allow: {} }\n"
     )
-    rules = values.tool_rules(config)
+    rules = values.tool_rules(config).everybody
     deny, allow, anything = (rule.rule for rule in (*rules.denies, *rules.allows))
     assert deny == Rule("mcp.rules[0]", "deny", unless_roles=("admin",), tools=("admin_*",))
     assert (allow.id, allow.roles, allow.tenants) == ("mcp.rules[1]", ("viewer",), ("acme",))

@@ -11,18 +11,20 @@ from tidegate.config.checks.parameters import check_parameters
 from tidegate.config.checks.prices import check_prices
 from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.redaction import check_redaction
+from tidegate.config.checks.rules_dir import check_rules_dir
 from tidegate.config.checks.secrets import check_secrets
 from tidegate.config.checks.shape import check_shape
 from tidegate.config.checks.sharing import check_sharing
 from tidegate.config.checks.vault import check_vault
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
+from tidegate.config.rulefiles import RulesDir
 
 __all__ = ["check"]
 
 
-def check(config: Config, findings: Findings) -> None:
-    """Every rule between keys."""
+def check(config: Config, findings: Findings, known: RulesDir | None = None) -> None:
+    """Every rule between keys. `known` are the tenants' rules that a running gateway obeys."""
     check_shape(config, findings)
     check_parameters(config, findings)
     check_names(config, findings)
@@ -34,3 +36,4 @@ def check(config: Config, findings: Findings) -> None:
     check_prices(config, findings)
     check_effect(config, findings)
     check_folders(config, findings)
+    findings.rules_dir = check_rules_dir(config, findings, known)

@@ -64,11 +64,6 @@ def _pins(config: Config) -> Iterator[Path]:
             yield ("mcp", "servers", name, "pin")
 
 
-def _rules_dir(config: Config) -> Iterator[Path]:
-    if config.mcp.rules_dir is not None:
-        yield ("mcp", "rules_dir")
-
-
 def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
     """The redaction part and everything that overrides it."""
     yield ("redaction",), config.redaction
@@ -84,5 +79,4 @@ TABLE = (
     Idle(_stdio, "this server is not started; its tools do not exist for callers"),
     Idle(_more_servers, "only the first server with a url is reached"),
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
-    Idle(_rules_dir, "no file in it is read; only `mcp.rules` count", weakens=True),
 )

@@ -25,7 +25,7 @@ def check_names(config: Config, findings: Findings) -> None:
     _limits(config, findings)
     for provider in config.prices:
         _known(findings, ("prices", provider), provider, config.providers, "providers")
-    _rules(config, findings)
+    check_rules(config, findings)
     _callers(config, findings)
 
 
@@ -114,7 +114,8 @@ def _patterns(
         )
 
 
-def _rules(config: Config, findings: Findings) -> None:
+def check_rules(config: Config, findings: Findings) -> None:
+    """Servers and conditions that the rules of `mcp.rules` name."""
     servers = tuple(config.mcp.servers)
     for path, body in _bodies(config):
         _patterns(findings, (*path, "servers"), body.servers or (), servers, "mcp.servers")

@@ -20,6 +20,11 @@ def check_reach(config: Config, findings: Findings) -> None:
     """Every route and allow rule that can never matter."""
     for index, route in enumerate(config.routes):
         _route(config.routes[:index], route, ("routes", index), findings)
+    check_rules(config, findings)
+
+
+def check_rules(config: Config, findings: Findings) -> None:
+    """Every allow rule of `mcp.rules` that can never matter."""
     denies = [
         (index, rule.deny) for index, rule in enumerate(config.mcp.rules) if rule.deny is not None
     ]

@@ -29,6 +29,11 @@ def check_shape(config: Config, findings: Findings) -> None:
         _route(route, ("routes", index), findings)
     for name, server in config.mcp.servers.items():
         _mcp_server(server, ("mcp", "servers", name), config.server.workers, findings)
+    check_rules(config, findings)
+
+
+def check_rules(config: Config, findings: Findings) -> None:
+    """Every rule of `mcp.rules`."""
     for index, rule in enumerate(config.mcp.rules):
         _rule(rule, ("mcp", "rules", index), findings)
 

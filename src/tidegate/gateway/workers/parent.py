@@ -117,7 +117,7 @@ class Parent:
         self._ending = Ending()
         self._ready, self._over = asyncio.Event(), asyncio.Event()
         self._code = 0
-        self._reloads = Reloads(load, self._take, self, settings, watch=watch)
+        self._reloads = Reloads(load, self._take, self, settings, watch=watch, config=config)
         self._offered: asyncio.Future[Adopted | Kept] | None = None
         self._timer: asyncio.TimerHandle | None = None
         self.metrics = Metrics()
