@@ -87,8 +87,8 @@ CLIENT_RUNS = (
         "connect 2025-11-25",
         "legacy",
         "2025-11-25",
-        ("initialize", "tools_call", "elicitation-sep1034-client-defaults"),
-        8,
+        ("initialize", "tools_call", "elicitation-sep1034-client-defaults", "sse-retry"),
+        11,
     ),
     ClientRun(
         "connect 2026-07-28",

@@ -14,7 +14,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
-START_S = 20.0
+START_S = 60.0
 _URL = re.compile(rb"http://127\.0\.0\.1:\d+\S*")
 
 

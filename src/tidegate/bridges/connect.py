@@ -14,6 +14,7 @@ from tidegate.bridges import refusals
 from tidegate.bridges.endpoint import Endpoint
 from tidegate.bridges.pipes import ClientEnd, signals_of_an_end
 from tidegate.bridges.reading import Key
+from tidegate.bridges.resuming import Place
 from tidegate.bridges.turns import Post, Turn, Turns
 from tidegate.clock import Clock, SystemClock
 from tidegate.mcp.http_upstream import AnswerReader, AnswerTooLarge
@@ -35,6 +36,8 @@ _KEEPALIVE_S: Final = 4.0
 """Less than the servers in use grant: a call must not meet a connection that is being closed."""
 _QUEUED: Final = 64
 _MOST_PAGES: Final = 20
+_MOST_FAILURES: Final = 3
+"""How often in a row the rest of a stream is asked for in vain."""
 _INTERRUPTED: Final = 130
 
 
@@ -165,7 +168,7 @@ class Bridge:
                 self._turns.head(post, status, headers)
                 body = b""
                 if status == 200:
-                    await self._pass_on(post, inbox)
+                    await self._hear_out(post, inbox)
                 else:
                     body = await self._refusal(inbox)
                     if (again := await self._with_schemas(post, status, body)) is not None:
@@ -204,11 +207,39 @@ class Bridge:
                 if not chunk:
                     return following
 
-    async def _pass_on(self, post: Post, inbox: Inbox) -> None:
+    async def _hear_out(self, post: Post, inbox: Inbox) -> None:
+        """The answer, also where the server lets its stream go before it has come."""
+        place, failures = Place(), 0
+        try:
+            await self._pass_on(post, inbox, place)
+        except AttemptFailed:
+            if self._turns.resumption(post, place.last_id) is None:
+                raise
+        while (rest := self._turns.resumption(post, place.last_id)) is not None:
+            await _first(self._stop, timeout_s=place.retry_s)
+            if failures == _MOST_FAILURES or self._stop.done():
+                return
+            try:
+                with self._carrier.inbox() as again:
+                    self._carrier.start(again, rest, "GET")
+                    status, _ = await again.head()
+                    if status == 200:
+                        failures = 0
+                        await self._pass_on(post, again, place)
+                    elif status < 500:
+                        return
+                    else:
+                        failures += 1
+            except AttemptFailed:
+                failures += 1
+
+    async def _pass_on(self, post: Post, inbox: Inbox, place: Place) -> None:
         """Messages as they come, until the body ends or the call is answered."""
         reader = AnswerReader(self._carrier.max_bytes)
+        place.begin()
         while True:
             chunk = await inbox.read()
+            place.feed(chunk)
             for incoming in reader.feed(chunk) if chunk else reader.finish():
                 await self._tell(self._turns.from_server(post, incoming))
             if not chunk:
@@ -255,7 +286,7 @@ class Bridge:
                         return
                     if status == 200:
                         pause_s = 1.0
-                        await self._pass_on(post, inbox)
+                        await self._pass_on(post, inbox, Place())
             except AttemptFailed:
                 pass
             except AnswerTooLarge:

@@ -197,6 +197,13 @@ class Turns:
             return None
         return Post((("Accept", "text/event-stream"), *self._legacy()))
 
+    def resumption(self, post: Post, last_id: str | None) -> Post | None:
+        """The GET for the rest of the stream of `post`; None where there is none to be had."""
+        if last_id is None or post.modern or self._version is None or not self.is_open(post):
+            return None
+        wanted = (("Accept", "text/event-stream"), ("Last-Event-ID", last_id))
+        return Post((*wanted, *self._legacy()))
+
     def ending(self) -> Post | None:
         """The DELETE that ends the session; None if there is none."""
         return None if self._session is None else Post(self._legacy())
