@@ -14,6 +14,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Any
 
 from anyio import to_thread
 
@@ -160,13 +161,24 @@ async def leaves_a_process(call: Nothing) -> str:
 
 @strict_tool
 async def breaks_the_loop(call: Nothing) -> str:
-    """Forks a process that leaves through the loop, whose descriptors it shares."""
+    """Forks a process that tidies up the loop, whose descriptors it shares with ours."""
+    loop: Any = asyncio.get_running_loop()
     pid = os.fork()
     if pid == 0:
-        sys.exit(0)
+        loop._remove_reader(loop._ssock)
+        os._exit(0)
     os.waitpid(pid, 0)
     begun()
     return ""
+
+
+@strict_tool
+async def comes_back_twice(call: Nothing) -> str:
+    """Forks a process that goes on as if it were the server."""
+    pid = os.fork()
+    if pid:
+        os.waitpid(pid, 0)
+    return f"{pid > 0}"
 
 
 def noise_at_import() -> None:
@@ -191,6 +203,7 @@ tools = ToolServer(
         leaves_a_thread,
         leaves_a_process,
         breaks_the_loop,
+        comes_back_twice,
     ]
 )
 if multiprocessing.parent_process() is None and "pytest" not in sys.modules:

@@ -95,8 +95,22 @@ def test_a_server_whose_loop_a_fork_has_broken_ends_with_its_client() -> None:
         process.stdin.write(lines(HELLO, READY, call(1, "breaks_the_loop", {})))
         process.stdin.flush()
         assert any(b"begun" in line for line in process.stderr)
+        # More than the pipe holds: it is written when the one read under way has returned, of
+        # which the loop does not hear. What is left nobody reads.
+        process.stdin.write(lines(PING) * (66_000 // len(lines(PING))))
         process.stdin.close()
         assert process.wait(WAIT_S) == 0
+
+
+@pytest.mark.full
+def test_a_forked_copy_of_the_server_does_not_serve() -> None:
+    with serving() as process:
+        asked = (call(n, "comes_back_twice", {}) for n in (1, 2))
+        out, _ = process.communicate(lines(HELLO, READY, *asked), timeout=WAIT_S)
+        answers = [json.loads(line) for line in out.splitlines()]
+        told = [answer["result"]["content"][0]["text"] for answer in answers[1:]]
+        assert told == ["True", "True"]
+        assert process.returncode == 0
 
 
 @pytest.mark.full

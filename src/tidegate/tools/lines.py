@@ -55,6 +55,7 @@ class LineSession:
         self._version: object = None
         self._batches = Batches()
         self._write_lock = Lock()
+        self._pid = os.getpid()
         self._hard_end = hard_end
         hard_end.farewell = self._farewell
 
@@ -163,6 +164,9 @@ class LineSession:
             await self._send(self._batches.left_out(identifier))
 
     async def _send(self, data: bytes, answered: int | str | None = None) -> None:
+        if os.getpid() != self._pid:
+            # A tool has forked, and its copy has come back out of the tool: it is no server.
+            os._exit(1)
         try:
             await self._writer.run(self._write, data, answered)
         except BrokenPipeError:
