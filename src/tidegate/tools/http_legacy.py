@@ -88,7 +88,7 @@ class LegacyHttp:
         self.sessions.enter(session)
         try:
             outbox = session.outbox((message.id,))
-            await session.say(message, http=web.request())
+            await session.say(_in_a_served_revision(message), http=web.request())
             item = None if outbox is None else await outbox.reader.next(self._handshake_s)
             if session.version is not None:
                 reply.extra.append((b"mcp-session-id", session.id.encode()))
@@ -155,6 +155,15 @@ def _batch_refusal(batch: Batch, session: Session) -> Refusal | None:
     if len({typed(each.id) for each in requests}) != len(requests):
         return Refusal(400, "The batch uses the same id twice")
     return None
+
+
+def _in_a_served_revision(hello: Request) -> Request:
+    """The handshake as the SDK may take it, which also knows a revision without this transport."""
+    params = hello.params or {}
+    asked = params.get("protocolVersion")
+    if not isinstance(asked, str) or asked in LEGACY:
+        return hello
+    return Request(hello.id, hello.method, {**params, "protocolVersion": LEGACY[0]})
 
 
 def prefers_events(known: McpHeaders) -> bool:

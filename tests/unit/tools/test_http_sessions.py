@@ -41,15 +41,20 @@ def test_a_session_begins_with_the_handshake_and_ends_when_it_is_told_to(version
     play(served, body)
 
 
-def test_a_version_nobody_knows_is_answered_with_the_newest_of_the_era() -> None:
+@pytest.mark.parametrize("asked", ["2030-01-01", "2024-11-05", "2026-07-28", ""])
+def test_a_version_that_is_not_served_is_answered_with_the_newest_of_the_era(asked: str) -> None:
     served = serving().http_app()
-    params = {
-        "protocolVersion": "2030-01-01",
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    answer = play(served, lambda: ask(served, message("initialize", params)))
-    assert answer.json["result"]["protocolVersion"] == "2025-11-25"
+    about = {"capabilities": {}, "clientInfo": {"name": "t", "version": "1"}}
+
+    async def body() -> None:
+        answer = await ask(served, message("initialize", {"protocolVersion": asked, **about}))
+        agreed = answer.json["result"]["protocolVersion"]
+        assert agreed == "2025-11-25"
+        session = {"mcp_session_id": answer.headers["mcp-session-id"]}
+        ping = await ask(served, message("ping"), mcp_protocol_version=agreed, **session)
+        assert ping.status == 200
+
+    play(served, body)
 
 
 def test_sessions_are_bounded_in_number_and_a_place_comes_free() -> None:
