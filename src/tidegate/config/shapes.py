@@ -230,6 +230,11 @@ def _jwks_url(text: str) -> str:
     parts = split_url(text)
     if parts is None or not (parts.scheme == "https" or is_loopback(parts.hostname or "")):
         refuse("would fetch signing keys in clear text", "use https, or http on loopback only")
+    address = _address(parts.hostname or "")
+    if address is not None and not (address.is_global or is_loopback(parts.hostname or "")):
+        refuse(
+            "is an address of a private network", "use a public address or name, or one on loopback"
+        )
     return text
 
 

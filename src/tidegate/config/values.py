@@ -17,6 +17,7 @@ from tidegate.config.sections.mcp import Rule as RuleSection
 from tidegate.config.sections.routing import Breaker, Candidate, Provider, Route
 from tidegate.config.sections.server import Caps
 from tidegate.identity import KeyEntry, KeyTable
+from tidegate.identity.jwt_claims import IssuerSettings
 from tidegate.limits import ledger
 from tidegate.limits.prices import Price, PriceTable
 from tidegate.mcp import Rule, RuleSet, TenantRules, compile_condition
@@ -55,6 +56,29 @@ def callers(config: Config) -> tuple[Principal, ...]:
         *(_principal(key, key_id=(key.digest or "")[:8]) for key in config.identity.keys),
         *((_principal(anonymous, key_id=ANONYMOUS),) if anonymous is not None else ()),
     )
+
+
+def token_issuers(config: Config) -> tuple[IssuerSettings, ...]:
+    """The accepted issuers of tokens, in the order of the file."""
+    return tuple(
+        IssuerSettings(
+            issuer=entry.issuer,
+            audience=entry.audience,
+            jwks_url=entry.jwks_url,
+            algorithms=entry.algorithms,
+            principal_claim=entry.claims.principal,
+            tenant_claim=entry.claims.tenant,
+            roles_claim=entry.claims.roles,
+            leeway_s=entry.leeway_s,
+        )
+        for entry in config.identity.jwt
+    )
+
+
+def allowed_roles(config: Config) -> tuple[str, ...]:
+    """The roles that rules of tools allow something to by name, in the order of the file."""
+    named = [role for rule in config.mcp.rules if rule.allow for role in rule.allow.roles or ()]
+    return tuple(dict.fromkeys(role for role in named if not {"*", "?"} & set(role)))
 
 
 def _principal(caller: Caller | Key, *, key_id: str) -> Principal:

@@ -8,6 +8,7 @@ not live here: which hosts and origins may ask (exposure), the sockets (supervis
 import hmac
 import secrets
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 from msgspec import json as msgspec_json
@@ -58,6 +59,14 @@ class RecordsHealth(Protocol):
         """Ends that were not recorded."""
 
 
+@dataclass(frozen=True, slots=True)
+class IssuersHealth:
+    """The issuers whose keys are not at hand, and whether anybody can be identified at all."""
+
+    without_keys: tuple[str, ...] = ()
+    serves: bool = True
+
+
 class Readiness:
     """Why the gateway should, or should not, get requests.
 
@@ -69,6 +78,7 @@ class Readiness:
     (`resting_routes`) are named, too: every gateway in front of the same providers sees the same,
     the other routes serve, and a 503 with the true time to come back is an answer. So are files of
     tenants' rules that are not right (`broken_rules`): the last good ones are in force. So are
+    issuers without keys (`issuers`): only when nobody can be identified is that a reason to be
     unready.
     """
 
@@ -88,6 +98,7 @@ class Readiness:
         self._serves_without_store = serves_without_store
         self._clock_ahead_s = clock_ahead_s
         self._resting_routes = resting_routes
+        self.issuers: Callable[[], IssuersHealth] = IssuersHealth
         self._demo = demo
         self.revision = revision
         self.broken_rules: Callable[[], list[str]] = list
@@ -104,8 +115,12 @@ class Readiness:
         }
         reasons = [reason for reason, holds in unready.items() if holds]
         # All gateways lose a shared store at once: unready, they would leave nobody to serve.
-        serves = self._serves_without_store()
-        ready = not [one for one in reasons if not (serves and one == "store_degraded")]
+        serves, issuers = self._serves_without_store(), self.issuers()
+        ready = issuers.serves and not [
+            one for one in reasons if not (serves and one == "store_degraded")
+        ]
+        if issuers.without_keys:
+            reasons.append("issuer_keys_missing")
         if self.reload_failed:
             reasons.append("config_reload_failed")
         ahead_s = self._clock_ahead_s()
@@ -127,6 +142,7 @@ class Readiness:
             "store": {"degraded": store_degraded},
             "clock": {"ahead_s": round(ahead_s, 3)},
             "routes": {"resting": resting},
+            "issuers": {"without_keys": list(issuers.without_keys)},
             "tenant_rules": {"broken": broken},
             "records": {"degraded": records_degraded, "dropped": self._records.dropped},
             "draining": self.draining,
@@ -243,4 +259,12 @@ def exposure_of(config: Config, host: str) -> Exposure:
     )
 
 
-__all__ = ["Admin", "Guard", "Readiness", "RecordsHealth", "admin_of", "exposure_of"]
+__all__ = [
+    "Admin",
+    "Guard",
+    "IssuersHealth",
+    "Readiness",
+    "RecordsHealth",
+    "admin_of",
+    "exposure_of",
+]

@@ -23,13 +23,14 @@ from tidegate.config import (
 )
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.accounting import Accounting
-from tidegate.gateway.admin import Readiness, admin_of, exposure_of
+from tidegate.gateway.admin import IssuersHealth, Readiness, admin_of, exposure_of
 from tidegate.gateway.attempts import Attempts, Bounds
 from tidegate.gateway.body import BodyGate, BodyReader
 from tidegate.gateway.charge import Charging, new_owner
 from tidegate.gateway.chat import Chat
 from tidegate.gateway.classifier import Classifiers
 from tidegate.gateway.front import Front, Path
+from tidegate.gateway.identify import fetching
 from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.metrics import Metrics, Watched
 from tidegate.gateway.request_ids import RequestIds
@@ -39,6 +40,7 @@ from tidegate.gateway.stores import ledger_for
 from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
 from tidegate.records.store import Recorder
 from tidegate.routing.targets import Targets
@@ -72,7 +74,8 @@ class Gateway:
     ) -> None:
         self._clock = clock or SystemClock()
         self._secret = secret or token_bytes(_SECRET_BYTES)
-        self._first = self._revision = build(config, self._secret)
+        self._token_keys = TokenKeys(fetching(), self._clock)
+        self._first = self._revision = build(config, self._secret, token_keys=self._token_keys)
         caps = values.caps(config)
         self._targets = Targets()
         self._ledger = ledger_for(config, self._clock, owner)
@@ -112,6 +115,12 @@ class Gateway:
         self.admin = admin_of(config, self.readiness, self.metrics, self.targets_report)
         self._watch()
 
+    def _issuers_health(self) -> IssuersHealth:
+        identity = self.config.identity
+        keyed = bool(identity.keys) or identity.anonymous is not None
+        keys = self._token_keys
+        return IssuersHealth(tuple(keys.without_keys), serves=keyed or keys.any_usable)
+
     def _serves_without_store(self) -> bool:
         limits = self._revision.chat.limits.limits
         return any(limit.on_store_down != "closed" for limit in limits)
@@ -140,6 +149,7 @@ class Gateway:
                 why = f"the directory {fault.wrong}" if fault is not None else error.detail
                 raise StoreUnavailable(f"{place}: {why}") from error
         await self._transport.open()
+        await self._token_keys.open()
         if self._recorder.lost:
             logger.warning("requests_lost", extra={"lost": self._recorder.lost})
 
@@ -150,6 +160,7 @@ class Gateway:
             last_first.push_async_callback(self._ledger.close)
             last_first.push_async_callback(self._charging.drain, _SETTLE_S)
             last_first.push_async_callback(self._transport.close)
+            last_first.push_async_callback(self._token_keys.close)
             await self._tool_upstream.drain(_SETTLE_S)
 
     def cut(self) -> None:
@@ -187,12 +198,13 @@ class Gateway:
         """What `adopt` needs; changes nothing, and may run in a thread. Raises ConfigInvalid."""
         if problems := reload_problems(config, running=self._first.config):
             raise ConfigInvalid(problems)
-        return build(config, self._secret)
+        return build(config, self._secret, token_keys=self._token_keys)
 
     def adopt(self, revision: Revision) -> None:
         """Put in force what `prepare` made. Requests that run keep what they began with."""
         self._revision = revision
         self._targets.retain(revision.targets)
+        self._token_keys.retain(revision.issuers)
         self._paths = self._path_table()
         self.readiness.revision = revision.config.revision
         self.metrics.revision(revision.config.revision)
@@ -241,6 +253,8 @@ class Gateway:
         )
 
     def _watch(self) -> None:
+        self._token_keys.retain(self._revision.issuers)
+        self.readiness.issuers = self._issuers_health
         self.readiness.broken_rules = lambda: self.config.rules_dir.broken
         self.metrics.revision(self.config.revision)
         self.metrics.watched = Watched(
@@ -259,6 +273,10 @@ class Gateway:
                 self._tools.serve, _MCP_METHODS, error_body=error_of
             ),
             CHAT_PATH: Path(self._chat.serve),
+            **dict.fromkeys(
+                self._revision.metadata.documents,
+                Path(self._revision.metadata.serve, frozenset({"GET"})),
+            ),
         }
 
     async def _lifespan(self, receive: Receive, send: Send) -> None:

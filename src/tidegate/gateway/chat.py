@@ -26,12 +26,13 @@ from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.classifier import Checker, Classifiers
+from tidegate.gateway.identify import TokenGate, identify
 from tidegate.gateway.limit_headers import limit_headers
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.prompt import masked_prompt
 from tidegate.gateway.quote import Quote, needs
 from tidegate.gateway.relay import ChatCall
-from tidegate.gateway.respond import Header, Receive, Responder, Scope, authorization
+from tidegate.gateway.respond import Header, Receive, Responder, Scope
 from tidegate.identity.keys import KeyTable
 from tidegate.limits.estimate import estimate_request
 from tidegate.limits.learned import LearnedFactors
@@ -62,6 +63,7 @@ class ChatPolicy:
     masking: Mapping[str, Masking]
     """By route name."""
     prices: PriceTable = field(default_factory=lambda: PriceTable({}))
+    tokens: TokenGate | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +138,7 @@ class Chat:
         """Answer one request; raises the TidegateError that the client gets otherwise."""
         policy = self._policy()
         started_s = self._clock.monotonic_s()
-        principal = policy.keys.find(authorization(scope))
+        principal = await identify(policy.keys, policy.tokens, scope)
         trail = Trail.begin(
             "chat", responder.request_id, principal, policy.revision, headers=scope["headers"]
         )

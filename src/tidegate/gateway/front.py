@@ -24,6 +24,9 @@ from tidegate.gateway.respond import ErrorBody, Receive, Responder, Scope, Send
 
 logger = logging.getLogger(__name__)
 
+# Why a token was refused, and whose it was said to be: words of ours and of the configuration.
+_TOLD = ("reason", "issuer")
+
 Serve = Callable[[Scope, Receive, Responder], Awaitable[None]]
 
 
@@ -96,6 +99,9 @@ class Front:
     async def _refuse(self, responder: Responder, error: TidegateError) -> None:
         if not responder.known:
             self._metrics.refused(code=error.code)
-            self._refusals.refused(error.code, status=error.status, request_id=responder.request_id)
+            words = {name: word for name in _TOLD if (word := getattr(error, name, ""))}
+            self._refusals.refused(
+                error.code, status=error.status, request_id=responder.request_id, **words
+            )
         if not responder.started:
             await responder.error(error)

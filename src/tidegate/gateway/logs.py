@@ -70,6 +70,7 @@ ALLOWED: Mapping[str, Callable[[object], Field | None]] = {
     "surface": _name,
     "tenant": _name,
     "principal": _name,
+    "issuer": _name,
     "key_id": _name,
     "route": _name,
     "provider": _name,

@@ -132,7 +132,7 @@ def error_headers(error: TidegateError) -> list[Header]:
     """
     headers: list[Header] = []
     if isinstance(error, Unauthenticated):
-        headers.append((b"www-authenticate", b"Bearer"))
+        headers.append((b"www-authenticate", error.challenge.encode("ascii")))
     if isinstance(error, MethodNotAllowed):
         headers.append((b"allow", ", ".join(sorted(error.allowed)).encode("ascii")))
     # To the microsecond: what clock readings leave behind it is noise, and must not become a

@@ -6,7 +6,7 @@ survives a reload (app).
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from secrets import token_bytes
 
 from tidegate.config import Config, values
@@ -14,8 +14,12 @@ from tidegate.config.policies import Policies, server_redaction
 from tidegate.config.sections.redaction import Redaction
 from tidegate.gateway.chat import ChatPolicy
 from tidegate.gateway.classifier import ClassifierSettings
+from tidegate.gateway.identify import TokenGate
 from tidegate.gateway.masking import Masking
+from tidegate.gateway.metadata import ResourceMetadata, metadata_of
 from tidegate.gateway.tool_call import ToolServer, ToolTrafficPolicy
+from tidegate.identity.jwks import TokenKeys
+from tidegate.identity.jwt_claims import IssuerSettings
 from tidegate.routing.plan import Route, Target
 
 
@@ -26,6 +30,8 @@ class Revision:
     config: Config
     chat: ChatPolicy
     tools: ToolTrafficPolicy
+    issuers: tuple[IssuerSettings, ...] = ()
+    metadata: ResourceMetadata = field(default_factory=ResourceMetadata)
 
     @property
     def targets(self) -> tuple[Target, ...]:
@@ -33,15 +39,21 @@ class Revision:
         return tuple(target for route in self.chat.routes.routes for target in route.targets)
 
 
-def build(config: Config, secret: bytes | None = None) -> Revision:
+def build(
+    config: Config, secret: bytes | None = None, *, token_keys: TokenKeys | None = None
+) -> Revision:
     """The values of `config`. Raises nothing that a validated configuration could cause.
 
-    `secret` keys the digests that stand in place of values; a random one without it.
+    `secret` keys the digests that stand in place of values; a random one without it. `token_keys`
+    are where the keys of issuers are looked up; without it no token is accepted.
     """
     policies = Policies(config.deny_files, hash_key=secret or token_bytes(32))
     keys = values.key_table(config)
     limits = values.limit_table(config)
     routes = values.route_table(config)
+    issuers = values.token_issuers(config)
+    metadata = metadata_of(issuers, config.mcp.path, values.allowed_roles(config))
+    tokens = _token_gate(issuers, token_keys, metadata)
     return Revision(
         config=config,
         chat=ChatPolicy(
@@ -52,6 +64,7 @@ def build(config: Config, secret: bytes | None = None) -> Revision:
             providers=values.providers(config),
             masking={route.name: _route_masking(route, policies) for route in routes.routes},
             prices=values.price_table(config),
+            tokens=tokens,
         ),
         tools=ToolTrafficPolicy(
             revision=config.revision,
@@ -61,8 +74,21 @@ def build(config: Config, secret: bytes | None = None) -> Revision:
             limits=limits,
             errors=config.mcp.errors,
             hide_denied=config.mcp.hide_denied,
+            tokens=tokens,
         ),
+        issuers=issuers,
+        metadata=metadata,
     )
+
+
+def _token_gate(
+    issuers: tuple[IssuerSettings, ...], keys: TokenKeys | None, metadata: ResourceMetadata
+) -> TokenGate | None:
+    if keys is None or not issuers:
+        return None
+    # The library is loaded here, so that no request ever waits for it.
+    keys.warm()
+    return TokenGate({each.issuer: each for each in issuers}, keys, metadata.url)
 
 
 def _servers(config: Config, policies: Policies) -> Mapping[str, ToolServer]:

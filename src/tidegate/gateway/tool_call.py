@@ -12,6 +12,7 @@ from typing import Final
 from tidegate import strictjson
 from tidegate.errors import MethodNotAllowed, TidegateError
 from tidegate.gateway.filters import guarded
+from tidegate.gateway.identify import TokenGate
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.respond import Responder
 from tidegate.identity.keys import KeyTable
@@ -84,6 +85,7 @@ class ToolTrafficPolicy:
     limits: LimitTable
     errors: Profile = "brief"
     hide_denied: Hiding = "full"
+    tokens: TokenGate | None = None
 
 
 class Rejected(Exception):

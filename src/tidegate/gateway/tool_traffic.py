@@ -29,6 +29,7 @@ from tidegate.gateway.accounting import Account, Accounting, note_limit
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.body import BodyReader
 from tidegate.gateway.charge import Charge, Charging
+from tidegate.gateway.identify import identify
 from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
 from tidegate.gateway.tool_answer import Answer, Collected
@@ -84,7 +85,7 @@ class ToolTraffic:
         """Answer one request; raises the TidegateError that the client gets otherwise."""
         responder.error_body = error_of
         policy, headers = self._policy(), scope["headers"]
-        principal = policy.keys.find([value for name, value in headers if name == b"authorization"])
+        principal = await identify(policy.keys, policy.tokens, scope)
         trail = Trail.begin(
             "mcp", responder.request_id, principal, policy.revision, headers=headers
         )

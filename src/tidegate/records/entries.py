@@ -99,6 +99,8 @@ class Snapshot:
             "key_id": _configured(who.key_id),
             "steps": [_step(step, hash_key) for step in self.steps],
         }
+        if who.issuer:
+            body["issuer"] = _configured(who.issuer)
         if self.client_request_id:
             body["client_request_id"] = self.client_request_id
         if self.outcome:

@@ -103,6 +103,8 @@ def _who(body: _Body) -> Iterator[str]:
         f"principal  {body.get('principal')} of tenant {body.get('tenant')},"
         f" roles {roles or 'none'}, key {body.get('key_id')}"
     )
+    if "issuer" in body:
+        yield f"issuer     {body['issuer']}"
     yield f"revision   {body.get('revision')}"
     if "client_request_id" in body:
         yield f"client id  {body['client_request_id']}"

@@ -10,6 +10,7 @@ here: what a document means, who asks and how often (identity).
 import asyncio
 import ipaddress
 import socket
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import aiohttp
@@ -32,8 +33,24 @@ class NotFetched(Exception):
         self.reason = reason
 
 
+LookUp = Callable[[str, int, socket.AddressFamily], Awaitable[list[tuple[Any, ...]]]]
+"""The addresses of a name, as getaddrinfo gives them."""
+
+
+async def look_up(host: str, port: int, family: socket.AddressFamily) -> list[tuple[Any, ...]]:
+    """Ask the name service of this machine."""
+    found: list[tuple[Any, ...]] = await asyncio.get_running_loop().getaddrinfo(
+        host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
+    )
+    return found
+
+
 async def fetch_outside(
-    address: str, *, deadline_s: float = DEADLINE_S, most_bytes: int = MOST_BYTES
+    address: str,
+    *,
+    deadline_s: float = DEADLINE_S,
+    most_bytes: int = MOST_BYTES,
+    names: LookUp = look_up,
 ) -> bytes:
     """The body of a 200 to a GET of `address`; raises NotFetched.
 
@@ -50,7 +67,7 @@ async def fetch_outside(
     try:
         with connecting(asyncio.get_running_loop()):
             async with asyncio.timeout(deadline_s):
-                return await _get(url, _Resolver(loopback=inside), most_bytes)
+                return await _get(url, _Resolver(names, loopback=inside), most_bytes)
     except NotFetched:
         raise
     except TimeoutError:
@@ -126,16 +143,14 @@ def _was_refused(error: BaseException | None) -> bool:
 class _Resolver(AbstractResolver):
     """The allowed addresses of a name, which the connection is then made to."""
 
-    def __init__(self, *, loopback: bool) -> None:
-        self._loopback = loopback
+    def __init__(self, names: LookUp, *, loopback: bool) -> None:
+        self._names, self._loopback = names, loopback
 
     async def resolve(
         self, host: str, port: int = 0, family: socket.AddressFamily = socket.AF_INET
     ) -> list[ResolveResult]:
         """Of AbstractResolver."""
-        found: list[tuple[Any, ...]] = await asyncio.get_running_loop().getaddrinfo(
-            host, port, type=socket.SOCK_STREAM, family=family, flags=socket.AI_ADDRCONFIG
-        )
+        found = await self._names(host, port, family)
         allowed = [
             ResolveResult(
                 hostname=host,

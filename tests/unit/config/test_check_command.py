@@ -10,7 +10,7 @@ BROKEN = "server: { port: 70000 }\nstore: { wait_s: -1 }\n"
 DOCUMENTED = """identity:
   keys: [{ key: not-so-secret-at-all, principal: acme }]
   jwt: [{ issuer: https://id.example, audience: me, jwks_url: https://id.example/jwks }]
-mcp: { servers: { backend: { url: "http://127.0.0.1:9001/mcp", pin: block } } }
+mcp: { servers: { a: { command: [x] }, backend: { url: "http://127.0.0.1:9001/mcp", pin: block } } }
 """
 
 
@@ -55,7 +55,7 @@ def test_remarks_come_before_the_verdict_the_loudest_first(run: Run) -> None:
     kinds = [line.split(": ")[:3] for line in result.stdout.splitlines()]
     assert kinds[0][0] == "warning"
     assert kinds[1][1:] == ["mcp.servers.backend.pin", "NOT PROTECTED"]
-    assert kinds[2][1:] == ["identity.jwt[0]", "not in effect yet"]
+    assert kinds[2][1:] == ["mcp.servers.a.command", "not in effect yet"]
     assert kinds[3][1].startswith("valid, revision")
 
 
@@ -80,7 +80,7 @@ def test_json_holds_everything_and_only_json(run: Run) -> None:
     assert report["source"] == "tidegate.yaml"
     assert [entry["path"] for entry in report["warnings"]] == ["identity.keys[0].key"]
     assert [(entry["path"], entry["weakens"]) for entry in report["not_in_effect"]] == [
-        ("identity.jwt[0]", False),
+        ("mcp.servers.a.command", False),
         ("mcp.servers.backend.pin", True),
     ]
     assert report["configuration"]["identity"]["keys"][0]["key"] == "(literal)"

@@ -8,7 +8,7 @@ from itertools import product
 import pytest
 
 from tidegate.errors import Forbidden, Misdirected, TidegateError
-from tidegate.gateway.admin import Admin, Guard, Readiness
+from tidegate.gateway.admin import Admin, Guard, IssuersHealth, Readiness
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Scope
 from tidegate.gateway.target_rows import TargetsReport
@@ -193,10 +193,25 @@ def test_readiness_names_every_reason(
         "store": {"degraded": bool(store)},
         "clock": {"ahead_s": -3600.0 if clock else 0.0},
         "routes": {"resting": ["fast"] if resting else []},
+        "issuers": {"without_keys": []},
+        "tenant_rules": {"broken": []},
         "records": {"degraded": bool(records), "dropped": 5},
         "draining": bool(draining),
         "demo": False,
     }
+
+
+@pytest.mark.parametrize("serves", [False, True])
+def test_issuers_without_keys_are_named_and_make_unready_only_who_can_identify_nobody(
+    serves: object,
+) -> None:
+    ready = readiness()
+    ready.issuers = lambda: IssuersHealth(("https://id.example",), serves=bool(serves))
+    answer = ask(admin(ready=ready), "/readyz")
+    report = json.loads(answer.body)
+    assert answer.status == (200 if serves else 503)
+    assert (report["ready"], report["reasons"]) == (serves, ["issuer_keys_missing"])
+    assert report["issuers"] == {"without_keys": ["https://id.example"]}
 
 
 @pytest.mark.parametrize("records", [False, True])

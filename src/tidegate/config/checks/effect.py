@@ -34,11 +34,6 @@ def check_effect(config: Config, findings: Findings) -> None:
             findings.not_in_effect(path, row.now, weakens=row.weakens)
 
 
-def _jwt(config: Config) -> Iterator[Path]:
-    for index in range(len(config.identity.jwt)):
-        yield ("identity", "jwt", index)
-
-
 def anthropic_providers(config: Config) -> Iterator[Path]:
     """The dialect of every provider that speaks anthropic."""
     for name, provider in config.providers.items():
@@ -74,7 +69,6 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
 
 
 TABLE = (
-    Idle(_jwt, "no token of this issuer is accepted; its callers get 401"),
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
     Idle(_stdio, "this server is not started; its tools do not exist for callers"),
     Idle(_more_servers, "only the first server with a url is reached"),

@@ -19,6 +19,7 @@ from tidegate.mcp.predicates import BrokenCondition, compile_condition
 def check_names(config: Config, findings: Findings) -> None:
     """Every name that refers to another part of the file."""
     _keys(config, findings)
+    _issuers(config, findings)
     _unique(findings, [(("limits", i, "name"), x.name) for i, x in enumerate(config.limits)])
     _unique(findings, [(("routes", i, "name"), x.name) for i, x in enumerate(config.routes)])
     _candidates(config, findings)
@@ -68,6 +69,22 @@ def _keys(config: Config, findings: Findings) -> None:
                 "give every caller a key of its own",
             )
         seen.setdefault(digest, index)
+
+
+def _issuers(config: Config, findings: Findings) -> None:
+    """Two entries for one issuer: which of the two sets of keys holds would be chance."""
+    seen: dict[str, int] = {}
+    for index, entry in enumerate(config.identity.jwt):
+        path: Path = ("identity", "jwt", index, "issuer")
+        if findings.touched(path):
+            continue
+        if entry.issuer in seen:
+            findings.error(
+                path,
+                f"the same issuer as identity.jwt[{seen[entry.issuer]}]",
+                "write one entry for each issuer",
+            )
+        seen.setdefault(entry.issuer, index)
 
 
 def _candidates(config: Config, findings: Findings) -> None:
