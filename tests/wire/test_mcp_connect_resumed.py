@@ -111,6 +111,7 @@ def test_a_stream_without_ids_and_one_of_the_stateless_revision_are_not_asked_fo
     run(body())
 
 
+@pytest.mark.full
 def test_a_client_that_leaves_is_not_kept_by_a_stream_that_is_to_be_asked_for(run: Run) -> None:
     async def slow(_: Seen, answer: Answering) -> None:
         await answer.head(200, EVENTS)
