@@ -100,6 +100,8 @@ LIES: list[tuple[Any, tuple[int, str]]] = [
     (says(b'{"jsonrpc":"2.0","id":"1","result":{}}'), NO_ANSWER),
     (says(b'{"jsonrpc":"2.0","id":1,"result":{"a":1,"a":2}}'), NO_ANSWER),
     (says(b'{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}'), NO_ANSWER),
+    (says(b'{"jsonrpc":"2.0","id":1,"result":"secret"}'), NO_ANSWER),
+    (says(b'{"jsonrpc":"2.0","id":1,"error":{"code":"secret","message":5}}'), NO_ANSWER),
     (says(b"<html>secret</html>"), NO_ANSWER),
     (says(b""), NO_ANSWER),
     (says(b"", 202), NO_ANSWER),

@@ -4,6 +4,7 @@ Lives here: what wrap and connect share about lines of either side. Does not liv
 lines come from (pipes), which of them may pass (sorting, turns).
 """
 
+import json
 import re
 from typing import Final
 
@@ -27,8 +28,13 @@ SERVER_DEPTH: Final = 128
 _ONE_LINE: Final = bytes.maketrans(b"\r\n", b"  ")
 _ID: Final = rb'(-?(?:0|[1-9][0-9]{0,18})|"[^"\\\x00-\x1f]{0,200}")'
 _HEAD: Final = re.compile(
-    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*' + _ID + rb'\s*,\s*"(?:result|error)"'
+    rb'\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*'
+    + _ID
+    + rb'(?:\s*,\s*"id"\s*:\s*[^,{}\[\]]{1,200})*\s*,\s*"(?:result|error)"'
 )
+_START: Final = re.compile(rb'\{\s*"')
+_MOST_STARTS, _MOST_IN_LONG, _LONG_BYTES = 16, 2, 1 << 20
+_DECODE: Final = json.JSONDecoder().raw_decode
 _ANSWER: Final = re.compile(rb'\s*\{\s*"(?:result|error)"')
 _TAIL: Final = re.compile(rb'"id"\s*:\s*' + _ID + rb"\s*\}\s*\Z")
 
@@ -75,6 +81,42 @@ def failed(key: Key, message: str, data: object = None, code: int = Code.INTERNA
     return line_of(error_body(key[1], code, message, data))
 
 
+def starts(line: bytes) -> list[int]:
+    """Where in a line that is no message one may begin, at most 16 places."""
+    most = _MOST_STARTS if len(line) <= _LONG_BYTES else _MOST_IN_LONG
+    return [found.start() for found, _ in zip(_START.finditer(line), range(most), strict=False)]
+
+
+def sequence(data: bytes) -> list[tuple[Message, bytes]]:
+    """The messages that `data` consists of, each with its bytes; empty if it is anything else."""
+    messages: list[tuple[Message, bytes]] = []
+    try:
+        text, at = data.decode(), 0
+        while at < len(text):
+            _, end = _DECODE(text, at)
+            part = text[at:end].encode()
+            message = read(part, max_depth=SERVER_DEPTH)
+            if isinstance(message, Malformed | Batch):
+                return []
+            messages.append((message, part))
+            at = end + len(text[end:]) - len(text[end:].lstrip(" \t\r"))
+    except (ValueError, RecursionError):  # BadLine is one
+        return []
+    return messages
+
+
+def is_fit(answer: Tree) -> bool:
+    """Whether an answer has what MCP says: a result that is an object, or an error of three."""
+    if "result" in answer:
+        return isinstance(answer["result"], dict)
+    error = answer.get("error")
+    if not isinstance(error, dict) or not error.keys() <= {"code", "message", "data"}:
+        return False
+    code = error.get("code")
+    is_code = isinstance(code, int) and not isinstance(code, bool)
+    return is_code and isinstance(error.get("message"), str)
+
+
 def cancelled_key(params: Tree | None) -> Key | None:
     """Which call a notifications/cancelled is about."""
     identifier = (params or {}).get("requestId")
@@ -104,8 +146,11 @@ __all__ = [
     "cancelled_key",
     "claimed_key",
     "failed",
+    "is_fit",
     "line_of",
     "one_line",
     "read",
     "read_client",
+    "sequence",
+    "starts",
 ]

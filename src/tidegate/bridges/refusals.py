@@ -9,9 +9,11 @@ from collections.abc import Mapping
 from typing import Final
 
 from tidegate import strictjson
+from tidegate.bridges.reading import is_fit
 from tidegate.jsonrpc import Code, Tree
 
 NO_ANSWER: Final = "The server ended its answer without a result."
+UNFIT: Final = "The answer of the server was not what MCP calls one."
 TOO_LARGE: Final = "The answer of the server was too long."
 UNREACHABLE: Final = "The server cannot be reached."
 BROKEN: Final = "The connection to the server broke before the answer."
@@ -63,12 +65,7 @@ def own_error(body: bytes) -> Tree | None:
     if not isinstance(value, dict) or value.get("jsonrpc") != "2.0" or "result" in value:
         return None
     error = value.get("error")
-    if not isinstance(error, dict) or not error.keys() <= {"code", "message", "data"}:
-        return None
-    code = error.get("code")
-    if isinstance(code, bool) or not isinstance(code, int):
-        return None
-    return error if isinstance(error.get("message"), str) else None
+    return error if isinstance(error, dict) and is_fit(value) else None
 
 
 def with_wait(error: Tree, retry_after: str | None) -> Tree:
@@ -85,7 +82,12 @@ def with_wait(error: Tree, retry_after: str | None) -> Tree:
 
 def broken(sentence: str) -> Tree:
     """The error for a call whose connection, or answer, was lost."""
-    reason = {UNREACHABLE: "unreachable", TOO_LARGE: "too_large", ENDED: "ended"}
+    reason = {
+        UNREACHABLE: "unreachable",
+        TOO_LARGE: "too_large",
+        ENDED: "ended",
+        UNFIT: "no_answer",
+    }
     code = Code.UNAVAILABLE if sentence in (UNREACHABLE, BROKEN) else Code.INTERNAL_ERROR
     data: Tree = {"reason": reason.get(sentence, "broken")}
     return {"code": int(code), "message": sentence, "data": data}
@@ -101,6 +103,7 @@ __all__ = [
     "NO_ANSWER",
     "TOO_LARGE",
     "TOO_MANY",
+    "UNFIT",
     "UNREACHABLE",
     "broken",
     "own_error",

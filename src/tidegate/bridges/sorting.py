@@ -5,6 +5,7 @@ passes only to a call that the client made and that has no answer yet; everythin
 message is junk. Does not live here: processes and pipes (wrap), how junk is shown (junk).
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -14,6 +15,7 @@ from tidegate.jsonrpc import (
     Batch,
     Malformed,
     Message,
+    Notification,
     Request,
     Response,
     typed,
@@ -63,7 +65,7 @@ class Sorter:
 
     def __init__(self, max_line_bytes: int = MAX_LINE_BYTES) -> None:
         self._max_line_bytes = max_line_bytes
-        self._open: dict[Key, None] = {}
+        self._open: dict[Key, str] = {}
         self._cancelled: dict[Key, None] = {}
         self._asked: dict[Key, None] = {}
         self._over = False
@@ -91,9 +93,11 @@ class Sorter:
         if step is not None:
             return step
         # What was printed without a line end stands before the message in the same line.
-        start = line.find(b"{")
-        if start > 0 and (step := self._sort(line[start:])) is not None and step.to_client:
-            return Step(step.to_client, junk=line[:start] + step.junk, note=step.note)
+        for start in reading.starts(line):
+            messages = reading.sequence(line[start:])
+            step = self._all(messages)
+            if step.to_client:
+                return Step(step.to_client, junk=line[:start] + step.junk, note=step.note)
         return Step(self._give_up(line, UNREADABLE), junk=line)
 
     def server_ended(self) -> bytes:
@@ -111,7 +115,7 @@ class Sorter:
             if self._over:
                 return Step(to_client=reading.failed(key, ENDED))
             self._cancelled.pop(key, None)
-            self._open[key] = None
+            self._open[key] = message.method
         elif isinstance(message, Response):
             if not _took(self._asked, typed(message.id)):
                 return Step(note="dropped an answer of the client to no question of the server")
@@ -133,7 +137,10 @@ class Sorter:
             return None
         if not isinstance(message, Batch):
             return self._deliver(message, reading.one_line(line))
-        steps = [self._deliver(each, reading.line_of(_value(each))) for each in message.messages]
+        return self._all([(each, reading.line_of(_value(each))) for each in message.messages])
+
+    def _all(self, messages: Sequence[tuple[Message, bytes]]) -> Step:
+        steps = [self._deliver(each, reading.one_line(line)) for each, line in messages]
         notes = "; ".join(dict.fromkeys(step.note for step in steps if step.note))
         junk = b" ".join(step.junk for step in steps if step.junk)
         return Step(b"".join(step.to_client for step in steps), junk=junk, note=notes)
@@ -144,8 +151,10 @@ class Sorter:
             key = typed(message.id)
             if not _took(self._open, key) and not _took(self._cancelled, key):
                 return Step(junk=junk, note="an answer to a call that is not open")
+            if not reading.is_fit(message.value):
+                return Step(reading.failed(key, UNREADABLE), junk=junk)
             return Step(line)
-        if message.method in _FROM_CLIENTS:
+        if message.method in _FROM_CLIENTS or self._is_echo(message):
             return Step(junk=junk, note="a message that only a client sends")
         if isinstance(message, Request):
             _remember(self._asked, typed(message.id))
@@ -155,12 +164,21 @@ class Sorter:
                 self._asked.pop(key_or_none, None)
         return Step(line)
 
+    def _is_echo(self, message: Request | Notification) -> bool:
+        """Whether it is an open call of the client, come back. Both sides may send a ping."""
+        if not isinstance(message, Request) or message.method == "ping":
+            return False
+        return self._open.get(typed(message.id)) == message.method
+
     def _give_up(self, line: bytes | LineTooLong, why: str) -> bytes:
         """The error for the call that an unreadable line answers, so that nobody waits for it."""
-        key = reading.claimed_key(line)
-        if key is None or not _took(self._open, key):
-            return b""
-        return reading.failed(key, why)
+        claims = [line]
+        if isinstance(line, bytes):
+            claims += [line[start:] for start in reading.starts(line)]
+        for key in map(reading.claimed_key, claims):
+            if key is not None and _took(self._open, key):
+                return reading.failed(key, why)
+        return b""
 
 
 def _remember(keys: dict[Key, None], key: Key) -> None:
@@ -170,7 +188,7 @@ def _remember(keys: dict[Key, None], key: Key) -> None:
     keys[key] = None
 
 
-def _took(keys: dict[Key, None], key: Key) -> bool:
+def _took(keys: dict[Key, None] | dict[Key, str], key: Key) -> bool:
     if key not in keys:
         return False
     del keys[key]

@@ -257,6 +257,8 @@ class Turns:
         return Turn(post=Post((*_BODY, *headers), body, method=note.method))
 
     def _reply(self, post: Post, reply: Reply) -> Turn:
+        if not reading.is_fit(reply.message):
+            return self.failed(post, refusals.broken(refusals.UNFIT))
         if post.key is not None:
             del self._open[post.key]
             self._cancelled.discard(post.key)

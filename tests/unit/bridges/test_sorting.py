@@ -110,12 +110,66 @@ def test_a_message_behind_a_print_without_a_line_end_is_found(before: bytes) -> 
     assert (step.to_client, step.junk) == (answer(1) + b"\n", before)
 
 
-def test_a_message_inside_of_a_line_is_not_looked_for() -> None:
-    for line in (b'got {"x":1} ' + answer(1), answer(1) + b" done"):
-        sorter = asked(1)
-        step = sorter.from_server(line)
-        assert step.junk == line
-        assert answer(1) not in step.to_client
+@pytest.mark.parametrize("before", [b'{"a": 1}', b'log {"level":"info"} ', b"{'a': 1} {", b"{" * 9])
+def test_a_message_behind_other_braces_is_found(before: bytes) -> None:
+    step = asked(1).from_server(before + answer(1))
+    assert (step.to_client, step.junk) == (answer(1) + b"\n", before)
+
+
+def test_several_messages_in_a_line_become_lines() -> None:
+    note = b'{"jsonrpc":"2.0","method":"notifications/message","params":{}}'
+    sorter = asked(1, 2)
+    step = sorter.from_server(b"... " + note + answer(2) + b" " + answer(1) + b" \r")
+    assert step.to_client == b"\n".join((note, answer(2), answer(1), b""))
+    assert step.junk == b"... "
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        b"got %s from him",
+        b"{'text': '%s'}",
+        b'{"text": %s}',
+        b"[1, %s]",
+    ],
+)
+def test_a_message_that_stands_in_something_else_is_not_delivered(line: bytes) -> None:
+    sorter = asked(1)
+    step = sorter.from_server(line % answer(1))
+    assert step.junk == line % answer(1)
+    assert b'"result"' not in step.to_client
+
+
+@pytest.mark.parametrize("result", [b'"text"', b"7", b"null", b"[]"])
+def test_a_result_that_is_no_object_is_an_error_for_its_call(result: bytes) -> None:
+    step = asked(1).from_server(b'{"jsonrpc":"2.0","id":1,"result":%s}' % result)
+    assert json.loads(step.to_client) == error_for(1, UNREADABLE)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        b'{"code":"x","message":"m"}',
+        b'{"code":1,"message":5}',
+        b'{"code":true,"message":"m"}',
+        b'{"code":1.5,"message":"m"}',
+        b'{"message":"m"}',
+        b'{"code":1,"message":"m","more":1}',
+        b'"text"',
+    ],
+)
+def test_an_error_that_is_none_is_one_of_ours(error: bytes) -> None:
+    step = asked(1).from_server(b'{"jsonrpc":"2.0","id":1,"error":%s}' % error)
+    assert json.loads(step.to_client) == error_for(1, UNREADABLE)
+
+
+def test_an_echo_of_an_open_call_is_junk_whatever_its_method() -> None:
+    sorter = Sorter()
+    line = ask(1, "of/their/own")
+    sorter.from_client(line)
+    assert sorter.from_server(line).junk == line
+    assert sorter.from_server(ask("1", "of/their/own")).to_client
+    assert sorter.from_server(ask(1, "sampling/createMessage")).to_client
 
 
 def test_a_message_with_white_space_that_other_readers_take_for_a_line_end_is_one_line() -> None:
@@ -142,6 +196,9 @@ def test_a_batch_of_the_server_becomes_lines_and_each_element_is_judged() -> Non
         b'{"result":{"a":1,"a":2},"jsonrpc":"2.0","id":1}',
         b'{"id":1,"result":{"a":1}} and more',
         b'{"jsonrpc":"2.0","id":1,"result":{},"error":null}',
+        b'{"jsonrpc":"2.0","id":1,"id":99,"result":{}}',
+        b'log {"a":1} {"jsonrpc":"2.0","id":1,"result":{"a":NaN}}',
+        b'{"jsonrpc":"2.0","method":"n"}{"jsonrpc":"2.0","id":1,"result":{"a":NaN}}',
         b'{"jsonrpc":"2.0","id":1,"result":' + b"[" * 500 + b"]" * 500 + b"}",
     ],
 )
