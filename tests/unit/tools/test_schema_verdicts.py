@@ -135,14 +135,14 @@ def judged_alike(example: Any) -> None:
     agree(query, example)
 
 
-@settings(max_examples=60)
+@settings(max_examples=40)
 @given(whole)
 def test_random_arguments_get_the_same_verdict_twice(example: Any) -> None:
     judged_alike(example)
 
 
 @pytest.mark.full
-@settings(max_examples=20_000)
+@settings(max_examples=4_000)
 @given(whole)
 def test_many_random_arguments_get_the_same_verdict_twice(example: Any) -> None:
     judged_alike(example)
@@ -311,7 +311,7 @@ def some_agree(data: st.DataObject, numbers: str, calls: int) -> None:
 
 
 @pytest.mark.parametrize("numbers", NUMBER_KINDS)
-@settings(max_examples=8)
+@settings(max_examples=4)
 @given(data=st.data())
 def test_random_models_publish_what_they_enforce(numbers: str, data: st.DataObject) -> None:
     some_agree(data, numbers, 6)
@@ -319,7 +319,7 @@ def test_random_models_publish_what_they_enforce(numbers: str, data: st.DataObje
 
 @pytest.mark.full
 @pytest.mark.parametrize("numbers", NUMBER_KINDS)
-@settings(max_examples=1_500)
+@settings(max_examples=200)
 @given(data=st.data())
 def test_many_random_models_publish_what_they_enforce(numbers: str, data: st.DataObject) -> None:
     some_agree(data, numbers, 12)
