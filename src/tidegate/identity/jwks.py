@@ -20,6 +20,8 @@ logger = logging.getLogger(__name__)
 Fetch = Callable[[str], Awaitable[bytes]]
 """The document at an address, bounded in size and time; raises FetchFailed."""
 
+# Who asks for a fetch holds a slot of the gateway meanwhile, and need not be anybody we know.
+_MOST_WAITING: Final = 64
 _DEFAULT_TIMES: Final = RingTimes()
 
 
@@ -48,6 +50,7 @@ class IssuerKeys:
         self._ring = KeyRing(times)
         self._fetching: asyncio.Task[None] | None = None
         self._keeping: asyncio.Task[None] | None = None
+        self._waiting = 0
 
     @property
     def standing(self) -> Standing:
@@ -72,9 +75,18 @@ class IssuerKeys:
             await asyncio.wait(tasks)
 
     async def refresh(self) -> None:
-        """Wait for the fetch that runs, or for one of our own if none was asked for lately."""
+        """Wait for the fetch that runs, or for one of our own if none was asked for lately.
+
+        When many wait already, the next one does not.
+        """
+        if self._waiting >= _MOST_WAITING:
+            return
         if self._fetching is not None or self._ring.ask(self._clock.monotonic_s()):
-            await self._shared()
+            self._waiting += 1
+            try:
+                await self._shared()
+            finally:
+                self._waiting -= 1
 
     async def _keep(self) -> None:
         while True:

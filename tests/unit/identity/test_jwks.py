@@ -87,6 +87,18 @@ def test_an_unknown_key_asks_for_a_fetch_at_once_and_a_flood_for_no_more() -> No
     run(body)
 
 
+def test_when_many_wait_for_a_fetch_the_next_one_does_not() -> None:
+    async def body() -> None:
+        keys = kept(Published("ec", takes_s=4.0))
+        waiting = [asyncio.ensure_future(keys.refresh()) for _ in range(200)]
+        await passing(1.0)
+        assert sum(not each.done() for each in waiting) == 64
+        await asyncio.wait(waiting)
+        assert kids(keys) == ["ec"]
+
+    run(body)
+
+
 def test_who_stops_waiting_does_not_end_the_fetch_of_the_others() -> None:
     async def body() -> None:
         published = Published("ec", takes_s=1.0)
