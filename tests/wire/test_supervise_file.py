@@ -129,3 +129,51 @@ def test_a_deny_list_that_changes_is_a_reload(run: Run, tmp_path: Path) -> None:
             assert not service.readiness.reload_failed
 
     run(body())
+
+
+RULES_DIR = OWN + "mcp: { rules_dir: tenants, rules: [{ allow: { roles: [viewer] } }] }\n"
+
+
+def test_rules_of_a_tenant_are_taken_when_they_are_right_and_kept_when_not(
+    run: Run, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        path, tenants = tmp_path / "tidegate.yaml", tmp_path / "tenants"
+        tenants.mkdir()
+        path.write_text(RULES_DIR)
+        service = FakeService()
+        service.demo = False
+        known = load_config(path, {})
+
+        def load() -> Config:
+            return load_config(path, {}, known=known.rules_dir)
+
+        def put(name: str, text: str) -> None:
+            aside = tenants / f".{name}"
+            aside.write_text(text)
+            aside.rename(tenants / name)
+
+        async with supervised(service, load=load, watch=path, config=known) as running:
+            await running.ready()
+            put("acme.yaml", "rules: [{ deny: { tools: [a] } }]")
+            await until(lambda: len(service.reloaded) == 1)
+            known = service.reloaded[-1]
+            assert [len(file.rules) for file in known.rules_dir.files.values()] == [1]
+            put("acme.yaml", "rules: [{ deny: { tools: [a")
+            await until(lambda: len(service.reloaded) == 2)
+            known = service.reloaded[-1]
+            # Another tenant is served meanwhile, and the fault is not said again.
+            put("other.yaml", "rules: []")
+            await until(lambda: len(service.reloaded) == 3)
+            known = service.reloaded[-1]
+            assert [file.tenant for file in known.rules_dir.files.values()] == ["acme", "other"]
+            assert known.rules_dir.broken == ["tenants/acme.yaml"]
+            assert not service.readiness.reload_failed
+            (tenants / "acme.yaml").unlink()
+            await until(lambda: len(service.reloaded) == 4)
+            assert list(service.reloaded[-1].rules_dir.files) == ["other"]
+        kept = [one for one in caplog.records if one.msg == "last_good_rules_of_tenant_kept"]
+        (line,) = kept
+        assert vars(line)["problem"].startswith("tenants/acme.yaml:1:26: ")
+
+    run(body())

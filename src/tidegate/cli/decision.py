@@ -165,12 +165,19 @@ def _sees(run: DryRun, profile: Profile) -> dict[str, object] | None:
     if isinstance(run.decision, Allow):
         return None
     if not isinstance(run.message, Request):
-        return {"status": 202, "status_2026_07_28": 202, "body": None, "www_authenticate": None}
+        return {
+            "status": 202,
+            "status_2026_07_28": 202,
+            "body": None,
+            "body_2026_07_28": None,
+            "www_authenticate": None,
+        }
     legacy, modern = (_refusal(run, run.decision, profile, modern=era) for era in (False, True))
     return {
         "status": legacy.status,
         "status_2026_07_28": modern.status,
-        "body": modern.body,
+        "body": legacy.body,
+        "body_2026_07_28": modern.body,
         "www_authenticate": modern.challenge,
     }
 
