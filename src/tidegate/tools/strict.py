@@ -14,37 +14,28 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Generic, TypeVar, cast, get_type_hints, overload
 
 from pydantic import BaseModel, ConfigDict, ValidationError
-from pydantic.json_schema import GenerateJsonSchema
+from pydantic.errors import PydanticInvalidForJsonSchema
 from pydantic_core import PydanticCustomError, core_schema
 
 from tidegate.tools.context import ToolContext
+from tidegate.tools.pointers import pointer, steps_in
 from tidegate.tools.profiles import Fault
+from tidegate.tools.published import VALUES, Published, in_words_of_json
 from tidegate.tools.spelling import reader
 from tidegate.tools.written import exact
 
 if TYPE_CHECKING:
     from pydantic import GetCoreSchemaHandler, GetJsonSchemaHandler
-    from pydantic.json_schema import JsonSchemaMode, JsonSchemaValue
+    from pydantic.json_schema import JsonSchemaValue
     from pydantic_core import ErrorDetails
 
 _NOT_FINITE = "Input should be a finite number"
 _TOO_LARGE = "A number is too large to be divided"
 _MOST_DIGITS = 400  # of a double, to the last one
-_MOST_FAULTS, _MOST_POINTER_CHARS = 20, 200
+_MOST_FAULTS = 20
 _NAME = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 _ANNOTATIONS: Mapping[str, type] = MappingProxyType(
     {"title": str, "readOnly": bool, "destructive": bool, "idempotent": bool, "openWorld": bool}
-)
-# Members of a schema that hold values, not schemas.
-_VALUES = frozenset({"default", "examples", "const", "enum"})
-_BOUNDS = MappingProxyType(
-    {
-        "gt": "exclusiveMinimum",
-        "ge": "minimum",
-        "lt": "exclusiveMaximum",
-        "le": "maximum",
-        "multiple_of": "multipleOf",
-    }
 )
 
 
@@ -93,46 +84,7 @@ class _Exactly:
         if "anyOf" not in made:
             return made  # of a result: an exact number is written as text
         del made["anyOf"]
-        return _in_words_of_json({"type": "number", **made})
-
-
-class _Published(GenerateJsonSchema):
-    """Writes numbers as numbers; pydantic writes a Decimal, as default or bound, as text."""
-
-    def generate(
-        self, schema: core_schema.CoreSchema, mode: "JsonSchemaMode" = "validation"
-    ) -> "JsonSchemaValue":
-        made: JsonSchemaValue = _every_level(super().generate(schema, mode))
-        return made
-
-    def encode_default(self, dft: Any) -> Any:
-        return _plain(dft) if isinstance(dft, Decimal) else super().encode_default(dft)
-
-
-def _every_level(node: Any) -> Any:
-    if isinstance(node, list):
-        return [_every_level(item) for item in node]
-    if not isinstance(node, dict):
-        return node
-    told = {key: item if key in _VALUES else _every_level(item) for key, item in node.items()}
-    return _in_words_of_json(told) if node.get("type") == "number" else told
-
-
-def _in_words_of_json(number: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a number, with its bounds under their names and as numbers."""
-    bounds = _BOUNDS.keys() | _BOUNDS.values()
-    return {
-        _BOUNDS.get(key, key): _plain(item) if key in bounds else item
-        for key, item in number.items()
-    }
-
-
-def _plain(bound: Any) -> Any:
-    """A bound as JSON writes it; a Decimal is published as text by pydantic."""
-    if not isinstance(bound, str | Decimal):
-        return bound
-    number = Decimal(bound)
-    return int(number) if number == number.to_integral_value() else float(number)
+        return in_words_of_json({"type": "number", **made})
 
 
 def _exactly(value: object) -> Decimal:
@@ -192,18 +144,24 @@ class StrictTool(Generic[InputT]):
     annotations: Mapping[str, object] = field(default_factory=dict)
     takes_context: bool = False
     _reader: Any = field(init=False, repr=False, compare=False)
+    _promise: Any = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Not the model's own validator, so that Python code may build it from Python's values.
         object.__setattr__(self, "_reader", reader(self.model))
+        object.__setattr__(self, "_promise", self.output and reader(self.output))
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema 2020-12 of the arguments; `additionalProperties` is false at every level."""
-        return self.model.model_json_schema(schema_generator=_Published)
+        return self.model.model_json_schema(schema_generator=Published)
 
     def output_schema(self) -> dict[str, Any] | None:
         """JSON Schema 2020-12 of the result, if the tool promises one."""
-        return None if self.output is None else self.output.model_json_schema(mode="serialization")
+        return (
+            None
+            if self.output is None
+            else self.output.model_json_schema(mode="serialization", schema_generator=Published)
+        )
 
     def check(self, arguments: Mapping[str, object]) -> InputT:
         """The checked arguments; raises InvalidArguments with the first faults."""
@@ -212,12 +170,12 @@ class StrictTool(Generic[InputT]):
             with localcontext(prec=_MOST_DIGITS):
                 checked: InputT = self._reader.validate_python(dict(arguments))
         except ValidationError as error:
-            raise InvalidArguments(faults_of(error)) from None
+            raise InvalidArguments(faults_of(error, arguments)) from None
         except InvalidOperation:
             raise InvalidArguments((Fault("", "multiple_of", _TOO_LARGE),)) from None
         if (place := _infinite(arguments, ())) is not None:
             # A field that takes anything took it; no tool expects one.
-            raise InvalidArguments((Fault(_pointer(place), "finite_number", _NOT_FINITE),))
+            raise InvalidArguments((Fault(pointer(place), "finite_number", _NOT_FINITE),))
         return checked
 
     async def __call__(
@@ -239,7 +197,8 @@ class StrictTool(Generic[InputT]):
         if self.output is None:
             return answer
         # An instance is checked as well: whoever built it may have left the checks out.
-        return self.output.model_validate(answer).model_dump(mode="json", by_alias=True)
+        kept: BaseModel = self._promise.validate_python(answer)
+        return kept.model_dump(mode="json", by_alias=True)
 
 
 @overload
@@ -287,7 +246,8 @@ def _made(
     if _NAME.fullmatch(name) is None:
         raise TypeError(f"{name[:140]!r}: a tool's name is 1 to 128 of A-Z a-z 0-9 _ . -")
     if unknown := annotations.keys() - _ANNOTATIONS.keys():
-        raise TypeError(f"{name}: no annotation is called {min(unknown)!r}")
+        known = ", ".join(_ANNOTATIONS)
+        raise TypeError(f"{name}: no annotation is called {min(unknown)!r}; there are {known}")
     for key, value in annotations.items():
         if not isinstance(value, _ANNOTATIONS[key]):
             raise TypeError(f"{name}: the annotation {key!r} is a {_ANNOTATIONS[key].__name__}")
@@ -313,8 +273,12 @@ def _made(
         annotations,
         takes_context=bool(rest),
     )
-    _refuse_open(name, tool.schema())
-    _refuse_open(name, tool.output_schema() or {})
+    try:
+        schemas = (tool.schema(), tool.output_schema())
+    except (TypeError, PydanticInvalidForJsonSchema) as error:
+        raise TypeError(f"{name}: {error}") from None
+    for schema in schemas:
+        _refuse_open(name, schema)
     return tool
 
 
@@ -336,22 +300,29 @@ def _refuse_open(name: str, schema: object) -> None:
         title = schema.get("title", "a model")
         raise TypeError(f"{name}: {title} takes unknown fields; make it a StrictInput")
     for key, item in schema.items():
-        if key not in _VALUES:
+        if key not in VALUES:
             _refuse_open(name, item)
 
 
-def faults_of(error: ValidationError) -> tuple[Fault, ...]:
-    """The first faults that pydantic found, as they may be told."""
+def faults_of(error: ValidationError, arguments: object = None) -> tuple[Fault, ...]:
+    """The first faults that pydantic found, as they may be told; none is told twice.
+
+    With the `arguments` that were checked a pointer leads to a place in them, also where
+    pydantic's own path names the branch of a union.
+    """
     found = error.errors(include_url=False, include_context=False, include_input=True)
-    return tuple(_fault(item) for item in found[:_MOST_FAULTS])
+    faults = dict.fromkeys(_fault(item, arguments) for item in found[:_MOST_FAULTS])
+    return tuple(faults)
 
 
-def _fault(item: "ErrorDetails") -> Fault:
-    pointer, rule = _pointer(item["loc"]), item["type"]
+def _fault(item: "ErrorDetails", arguments: object) -> Fault:
+    steps, rule = item["loc"], item["type"]
+    if arguments is not None:
+        steps = steps_in(steps, arguments, missing=rule == "missing")
     if item["input"] is None and rule.endswith("_type"):
         # "Should be a valid string" helps nobody who sent a null and thinks it counts as missing.
-        return Fault(pointer, "null", "null is not allowed")
-    return Fault(pointer, rule, item["msg"])
+        return Fault(pointer(steps), "null", "null is not allowed")
+    return Fault(pointer(steps), rule, item["msg"])
 
 
 def _infinite(node: object, place: tuple[int | str, ...]) -> tuple[int | str, ...] | None:
@@ -363,11 +334,6 @@ def _infinite(node: object, place: tuple[int | str, ...]) -> tuple[int | str, ..
         if (found := _infinite(item, (*place, step))) is not None:
             return found
     return None
-
-
-def _pointer(location: tuple[int | str, ...]) -> str:
-    steps = (str(step).replace("~", "~0").replace("/", "~1") for step in location)
-    return "".join(f"/{step}" for step in steps)[:_MOST_POINTER_CHARS]
 
 
 __all__ = [

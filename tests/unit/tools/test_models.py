@@ -3,6 +3,7 @@
 import asyncio
 import datetime
 import json
+from collections.abc import Callable
 from decimal import Decimal
 from enum import Enum, IntEnum
 from typing import Annotated, Any, Literal
@@ -232,6 +233,69 @@ def test_a_model_that_would_take_unknown_fields_is_refused_when_the_tool_is_writ
             strict_tool(function)
 
 
+class Raw(StrictInput):
+    data: bytes
+
+
+class Wave(StrictInput):
+    amplitude: complex | None = None
+
+
+class Hook(StrictInput):
+    call: Callable[[], int] | None = None
+
+
+class RawPromise(StrictOutput):
+    data: bytes
+
+
+@pytest.mark.parametrize(
+    ("model", "words"), [(Raw, "no bytes"), (Wave, "no complex"), (Hook, "JsonSchema")]
+)
+def test_what_json_cannot_spell_is_refused_when_the_tool_is_written(
+    model: type[StrictInput], words: str
+) -> None:
+    async def takes(call: Any) -> str:
+        return str(call)
+
+    takes.__annotations__["call"] = model
+    with pytest.raises(TypeError, match=f"takes: .*{words}"):
+        strict_tool(takes)
+
+
+def test_bytes_are_no_promise_either() -> None:
+    async def gives(call: Order) -> RawPromise:
+        return RawPromise(data=call.model_dump_json().encode())
+
+    with pytest.raises(TypeError, match="gives: JSON has no bytes"):
+        strict_tool(gives)
+
+
+def test_every_text_that_is_enforced_is_published_as_a_pattern() -> None:
+    schema = order.schema()["properties"]
+    texts = {name: schema[name]["anyOf"] for name in ("day", "at", "key", "price")}
+    patterns = {
+        name: [branch["pattern"] for branch in branches if branch.get("type") == "string"]
+        for name, branches in texts.items()
+    }
+    assert all(len(found) == 1 and found[0].startswith("^") for found in patterns.values())
+    validator = jsonschema.Draft202012Validator(order.schema())
+    for member in ('"day":"0"', '"at":"2026-12-01"', '"key":"1234"', '"price":"1_0"'):
+        assert not validator.is_valid(json.loads(with_red(member)))
+        assert isinstance(judged(with_red(member)), list)
+
+
+@strict_tool(output=Promise)
+async def spelled(_: Order) -> Any:
+    """Promises in JSON's own words."""
+    return {"color": "red", "price": 1, "day": "2026-12-01"}
+
+
+def test_a_promise_may_be_kept_in_the_words_of_json() -> None:
+    made = {"color": "red", "price": "1", "day": "2026-12-01"}
+    assert asyncio.run(spelled({"color": "red"})) == made
+
+
 @pytest.mark.parametrize(
     "name", ["", "a b", "a/b", "ümlaut", "a\n", "a" * 129, "a:b", "\u0430dmin", "a,b"]
 )
@@ -289,8 +353,10 @@ def test_an_annotation_that_nobody_knows_is_refused(annotations: dict[str, objec
     async def fine(call: Order) -> str:
         return str(call)
 
-    with pytest.raises(TypeError, match="annotation"):
+    with pytest.raises(TypeError, match="annotation") as caught:
         strict_tool(annotations=annotations)(fine)
+    if "title" not in annotations and "readOnly" not in annotations:
+        assert "title, readOnly, destructive, idempotent, openWorld" in str(caught.value)
 
 
 def test_the_arguments_of_a_tool_are_one_model_and_perhaps_the_context() -> None:
