@@ -24,11 +24,12 @@ from tests.app.chat_upstreams import (
     event,
 )
 from tests.app.test_chat_bodies import CODINGS, streamed, whole
+from tests.unit.identity.tokens import AUDIENCE, ISSUER, claims, jwk, jwks, token
 from tests.wire.gateways import CHAT, CREDENTIAL, JSON, KEYED, VIEWER, chat, config_text
 from tidegate.demo.listener import bind, listening
 from tidegate.demo.mcp_backend import McpBackend
 from tidegate.testing.asgi import WAIT_S
-from tidegate.testing.scripted import Script, ScriptedUpstream
+from tidegate.testing.scripted import Script, ScriptedUpstream, answer_bytes, steps
 from tidegate.testing.sockets import RawClient
 
 LEAK = (
@@ -78,6 +79,21 @@ MESSAGES: list[Any] = [
 ]
 
 
+def bearers() -> list[str]:
+    """A token that is good, one that is over, one of a key that nobody has, and none at all."""
+    good = token(claims(exp=10**10))
+    return [
+        f"Bearer {text.decode()}"
+        for text in (
+            good,
+            token(claims(exp=1)),
+            token(claims(exp=10**10), header={"kid": "unknown"}),
+            token(claims(exp=10**10), key="rsa", algorithm="RS256"),
+            good + b"x",
+        )
+    ]
+
+
 async def once(port: int, upstream: ScriptedUpstream) -> None:
     """One request of every kind, each on a connection of its own."""
 
@@ -88,6 +104,9 @@ async def once(port: int, upstream: ScriptedUpstream) -> None:
     for scripts, body in CHATS.values():
         upstream.scripts = [*upstream.scripts[: len(upstream.requests)], *scripts, *scripts[-1:]]
         await ask("POST", CHAT, [JSON, KEYED], body)
+    for value in bearers():
+        await ask("POST", CHAT, [JSON, ("Authorization", value)], b"{")
+    await ask("GET", "/.well-known/oauth-protected-resource/mcp", [])
     for method, target, headers in KEYLESS:
         await ask(method, target, headers)
     mine = [JSON, ("Authorization", f"Bearer {VIEWER}"), ("Accept", "application/json")]
@@ -118,7 +137,12 @@ class Errors:
 def test_no_import_runs_while_requests_are_served(tmp_path: Path) -> None:
     async def body() -> None:
         backend = McpBackend(token=CREDENTIAL)
-        async with ScriptedUpstream() as upstream, listening(backend, bind(0)) as mcp:
+        keys = steps(answer_bytes(headers=[JSON], body=jwks(jwk("ec"), jwk("rsa"))))
+        async with (
+            ScriptedUpstream() as upstream,
+            ScriptedUpstream(keys) as issuer,
+            listening(backend, bind(0)) as mcp,
+        ):
             text = config_text(
                 tmp_path,
                 primary=f"{upstream.url}/v1",
@@ -127,6 +151,10 @@ def test_no_import_runs_while_requests_are_served(tmp_path: Path) -> None:
                 limits=[{"name": "tokens", "match": {"roles": ["tenant"]}, "tokens": 9_000_000}],
                 server={"port": 0, "admin": {"port": 0}},
             )
+            accepted = {"issuer": ISSUER, "audience": AUDIENCE, "jwks_url": f"{issuer.url}/jwks"}
+            document = json.loads(text)
+            document["identity"]["jwt"] = [accepted]
+            text = json.dumps(document)
             (tmp_path / "tidegate.yaml").write_text(text)
             process = await asyncio.create_subprocess_exec(
                 *(sys.executable, "-X", "importtime", "-m", "tidegate", "serve"),

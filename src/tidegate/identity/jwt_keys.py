@@ -53,7 +53,8 @@ class Algorithms:
     """The signature algorithms. Making one loads the library (some 10 MB, 50 ms)."""
 
     def __init__(self) -> None:
-        # Only who has issuers pays for it.
+        # Only who has issuers pays for it. The first would be loaded by the first signature.
+        from cryptography.hazmat.backends.openssl import backend  # noqa: F401, PLC0415
         from jwt import algorithms  # noqa: PLC0415
         from jwt.exceptions import InvalidKeyError  # noqa: PLC0415
 
