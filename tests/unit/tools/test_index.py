@@ -60,6 +60,13 @@ REQUIRED = {
     "S5 schema and model, the same verdict": (
         f"{STRICT}::test_schema_and_check_agree_wherever_the_schema_can_say_it"
     ),
+    "S5 random models": (
+        "unit/tools/test_schema_verdicts.py::test_random_models_publish_what_they_enforce"
+    ),
+    "S8 a race, and a kill": (
+        "wire/test_support_race.py"
+        "::test_two_processes_race_one_balance_and_die_and_the_file_is_right"
+    ),
     "S5 closed at every level": (
         f"{MODELS}::test_the_schema_is_closed_at_every_level_and_is_one_of_2020_12"
     ),
