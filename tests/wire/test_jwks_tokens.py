@@ -8,7 +8,11 @@ from collections.abc import Coroutine
 from pathlib import Path
 from typing import Any
 
+import httpx2
 import pytest
+from mcp.client.auth.utils import extract_resource_metadata_from_www_auth
+from mcp.shared.auth import ProtectedResourceMetadata
+from mcp.shared.auth_utils import check_resource_allowed
 
 from tests.unit.identity.tokens import claims, jwk, jwks, token
 from tests.wire.gateways import CHAT, CREDENTIAL, JSON, KEYED, Served, chat, config_text, serving
@@ -266,3 +270,49 @@ print(sorted(set(sys.modules) - loaded))
         [sys.executable, "-c", script], capture_output=True, text=True, timeout=60, check=False
     )
     assert (done.stdout.strip(), done.stderr) == ("[]", "")
+
+
+def test_an_official_client_finds_its_way_from_the_challenge_to_the_issuer(tmp_path: Path) -> None:
+    async def body() -> None:
+        text = config_text(tmp_path, identity={"jwt": [issuer("http://127.0.0.1:9/jwks")]})
+        async with serving(text) as served:
+            refused = await ask(served, "/mcp", JSON, body=LIST)
+            challenge = {"WWW-Authenticate": refused.header("www-authenticate") or ""}
+            answer = httpx2.Response(refused.status, headers=challenge)
+            url = extract_resource_metadata_from_www_auth(answer)
+            assert url == "https://gateway.example/.well-known/oauth-protected-resource/mcp"
+            found = await ask(served, url.removeprefix("https://gateway.example"), method="GET")
+            read = ProtectedResourceMetadata.model_validate_json(found.body)
+            assert check_resource_allowed(AUDIENCE, str(read.resource))
+            assert [str(each).rstrip("/") for each in read.authorization_servers] == [
+                "https://id.example"
+            ]
+
+    run(body())
+
+
+def test_a_refusal_is_a_word_in_the_log_and_nothing_of_a_token_stays(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    good, late = bearer(sub="canary-of-the-subject-of-a-good-token"), token(claims(exp=1))
+
+    async def body() -> None:
+        async with ScriptedUpstream(published("ec")) as keys:
+            identity = {"jwt": [issuer(f"{keys.url}/jwks", "https://id.example")]}
+            async with serving(config_text(tmp_path, identity=identity)) as served:
+                wrong = ("Authorization", f"Bearer {late.decode()}")
+                assert (await ask(served, "/mcp", JSON, wrong, body=LIST)).status == 401
+                assert (await ask(served, "/mcp", JSON, good, body=b"{")).status == 400
+
+    run(body())
+    told = [r.__dict__ for r in caplog.records if r.getMessage() == "request_refused"]
+    assert [(each["reason"], each["issuer"]) for each in told] == [
+        ("expired", "https://id.example")
+    ]
+    kept = caplog.text.encode() + b"".join(
+        path.read_bytes() for path in tmp_path.iterdir() if path.is_file()
+    )
+    for text in (late, good[1].removeprefix("Bearer ").encode()):
+        for part in text.split(b"."):
+            assert part not in kept
