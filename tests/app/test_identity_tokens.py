@@ -84,6 +84,22 @@ def test_a_token_calls_what_its_roles_may_and_never_travels_upstream() -> None:
     run(body)
 
 
+@pytest.mark.parametrize("url", [URL, None])
+def test_a_denial_with_a_status_points_to_the_issuer_too(url: str | None) -> None:
+    async def body() -> None:
+        async with Tokens() as made:
+            gate = replace(made.gate, metadata_url=url)
+            made.world.policy = replace(made.world.policy, tokens=gate, errors="spec")
+            exchange = await made.post(token(made.body()), ADMIN_CALL)
+            assert exchange.status == 403
+            pointer = f', resource_metadata="{url}"' if url else ""
+            assert exchange.header("www-authenticate") == (
+                f'Bearer error="insufficient_scope", scope="admin"{pointer}'
+            )
+
+    run(body)
+
+
 def test_a_key_works_beside_tokens() -> None:
     async def body() -> None:
         async with Tokens() as made:

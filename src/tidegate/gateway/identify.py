@@ -60,6 +60,12 @@ class TokenGate:
         if not is_known(asked.token, ring.keys) and ring.standing != "fresh":
             raise IdentityUnavailable(f"keys_{ring.standing}")
 
+    def pointed(self, challenge: str) -> str:
+        """A challenge for a token of too little scope, with where to get another one."""
+        if self.metadata_url is None:
+            return challenge
+        return f'{challenge}, resource_metadata="{self.metadata_url}"'
+
     def refusal(self, *, error: str = "", reason: str = "", issuer: str = "") -> Unauthenticated:
         """401 with the challenge of RFC 9728 section 5.1 and RFC 6750 section 3."""
         parts = []

@@ -20,6 +20,7 @@ decisions (mcp), how a message is carried (tool_relay), what a client gets (tool
 
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -218,6 +219,8 @@ def _show_degraded(
 
 
 async def _respond(turn: Turn, refusal: Refusal) -> None:
+    if refusal.challenge is not None and turn.policy.tokens is not None:
+        refusal = replace(refusal, challenge=turn.policy.tokens.pointed(refusal.challenge))
     answer = Answer.of(refusal)
     await turn.responder.json(answer.status, answer.data, answer.headers)
 
