@@ -7,9 +7,11 @@ import json
 import os
 import select
 import signal
+import socket
 import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import pytest
 
@@ -53,6 +55,27 @@ def test_after_the_end_of_stdin_a_stuck_call_is_answered_and_the_process_ends(to
         assert [answer["id"] for answer in answers] == ["hello", 1]
         assert answers[1]["error"]["code"] in {-32603, -32000}
         assert process.returncode == 0
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("kind", ["file", "socket"])
+def test_the_end_of_a_file_and_of_a_socket_is_one_as_well(tmp_path: Path, kind: str) -> None:
+    asked = lines(HELLO, READY, call(1, "blocks_the_loop", {}), call(2, "blocks_the_loop", {}))
+    (tmp_path / "asked").write_bytes(asked)
+    ours, theirs = socket.socketpair()
+    with ours, theirs, open(tmp_path / "asked", "rb") as file:
+        ours.sendall(asked)
+        ours.shutdown(socket.SHUT_WR)
+        done = subprocess.run(
+            NOISY,
+            stdin=file if kind == "file" else theirs,
+            capture_output=True,
+            cwd=ROOT,
+            env=environment(unbuffered=False),
+            timeout=WAIT_S,
+            check=True,
+        )
+    assert [json.loads(line)["id"] for line in done.stdout.splitlines()][:2] == ["hello", 1]
 
 
 @pytest.mark.full

@@ -103,7 +103,7 @@ class LineSession:
 
     def _read(self) -> bytes:
         chunk = stdio.read_some(self._wire.read_fd)
-        if not chunk:
+        if not chunk or stdio.is_read_to_the_end(self._wire.read_fd):
             # Here and not in the loop, which a tool may be blocking.
             self._hard_end.arm()
         return chunk

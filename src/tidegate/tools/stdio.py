@@ -8,6 +8,7 @@ run first; the SDK is imported by the functions that use it.
 
 import os
 import select
+import stat
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
@@ -230,6 +231,12 @@ def read_some(fd: int) -> bytes:
     return os.read(fd, _READ_BYTES)
 
 
+def is_read_to_the_end(fd: int) -> bool:
+    """Whether `fd` is a file of which nothing is left to read; of a pipe nobody can say."""
+    status = os.fstat(fd)
+    return stat.S_ISREG(status.st_mode) and os.lseek(fd, 0, os.SEEK_CUR) >= status.st_size
+
+
 __all__ = [
     "ENDS_BYTES",
     "MAX_LINE_BYTES",
@@ -239,6 +246,7 @@ __all__ = [
     "Wire",
     "checked",
     "error_line",
+    "is_read_to_the_end",
     "note",
     "read_batch",
     "read_message",

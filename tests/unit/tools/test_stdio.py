@@ -1,6 +1,8 @@
 """Are lines cut, capped and judged so that no bad one passes and none is met with silence?"""
 
+import os
 from itertools import pairwise, product
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ from tidegate.tools.stdio import (
     LineSplitter,
     LineTooLong,
     error_line,
+    is_read_to_the_end,
     read_message,
 )
 from tidegate.tools.written import exact
@@ -131,3 +134,15 @@ def test_the_answer_to_a_bad_line_has_a_null_id() -> None:
         "id": None,
         "error": {"code": PARSE_ERROR, "message": "not JSON"},
     }
+
+
+def test_a_file_is_read_to_the_end_with_its_last_byte_and_a_pipe_never(tmp_path: Path) -> None:
+    (tmp_path / "lines").write_bytes(b"abc")
+    fd = os.open(tmp_path / "lines", os.O_RDONLY)
+    seen = [is_read_to_the_end(fd), os.read(fd, 2), is_read_to_the_end(fd), os.read(fd, 2)]
+    assert [*seen, is_read_to_the_end(fd)] == [False, b"ab", False, b"c", True]
+    os.close(fd)
+    reading, writing = os.pipe()
+    os.close(writing)
+    assert not is_read_to_the_end(reading)
+    os.close(reading)
