@@ -173,6 +173,7 @@ def test_rules_of_a_tenant_are_taken_when_they_are_right_and_kept_when_not(
             await until(lambda: len(service.reloaded) == 4)
             assert list(service.reloaded[-1].rules_dir.files) == ["other"]
         kept = [one for one in caplog.records if one.msg == "last_good_rules_of_tenant_kept"]
+        assert events(caplog.records).count("rules_of_tenants_removed") == 1
         (line,) = kept
         assert vars(line)["problem"].startswith("tenants/acme.yaml:1:26: ")
 

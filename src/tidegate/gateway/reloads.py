@@ -19,6 +19,8 @@ from tidegate.gateway.settings import Load, Settings
 
 logger = logging.getLogger(__name__)
 
+_MOST_SHOWN = 20
+
 Take = Callable[[Config], Awaitable[tuple[str, ...]]]
 """Puts a configuration in force; the parts that need a restart. Raises ConfigInvalid when it is
 not taken."""
@@ -51,6 +53,7 @@ class Reloads:
         self._lists = ListWatch(config)
         self._rules = RulesWatch(config.rules_dir if config is not None else RulesDir())
         self._told: tuple[Problem, ...] = ()
+        self._files = set(config.rules_dir.files) if config is not None else set[str]()
         self._wanted = asyncio.Event()
 
     def ask(self) -> None:
@@ -98,6 +101,7 @@ class Reloads:
         self._outcome.reload_ended(failed=False)
         logger.info("reloaded", extra={"revision": config.revision})
         self._tell_faults(config.rules_dir.faults)
+        self._tell_removed(config.rules_dir)
         for finding in (*config.warnings, *config.not_in_effect):
             logger.warning("config_warning", extra={"problem": str(finding)})
         if stale:
@@ -122,6 +126,15 @@ class Reloads:
             if fault not in self._told:
                 logger.error("last_good_rules_of_tenant_kept", extra={"problem": str(fault)})
         self._told = faults
+
+    def _tell_removed(self, found: RulesDir) -> None:
+        """One line: what a removed file denied is denied no more."""
+        removed = sorted(self._files - set(found.files))
+        self._files = set(found.files)
+        if removed:
+            shown = ", ".join(removed[:_MOST_SHOWN])
+            extra = {"count": len(removed), "problem": f"no own rules any more: {shown}"}
+            logger.warning("rules_of_tenants_removed", extra=extra)
 
     def _kept(self, problem: str, count: int) -> None:
         self._outcome.reload_ended(failed=True)

@@ -103,5 +103,9 @@ class Mcp(Section):
     servers: dict[Name, McpServer] = Field(default_factory=dict, description="MCP servers by name.")
     rules: tuple[Rule, ...] = Field(default=(), description="Nothing matching means denied.")
     rules_dir: str | None = Field(
-        default=None, min_length=1, description="Directory with one rule file a tenant."
+        default=None,
+        min_length=1,
+        description="Directory with one file a tenant, `<tenant>.yaml`, that holds `rules:` "
+        "for that tenant alone, beside `mcp.rules`. "
+        "A relative path begins at the folder of this file.",
     )
