@@ -12,7 +12,10 @@ from dataclasses import dataclass
 from tidegate.identity.jwt_text import TokenRefused
 from tidegate.policy import Principal
 
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@:/+|-]{0,127}")
+# What the file can name: rules, lists and limits must be able to speak of every tenant and role.
+_NAMED = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@:/+-]{0,127}")
+# Subjects of some issuers have a bar, such as `auth0|5f7c8ec7`; nothing in the file names those.
+_SUBJECT = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.@:/+|-]{0,127}")
 _MOST_LISTED = 64
 _MOST_TEXT = 2048
 _MOST_SECONDS = 1e15
@@ -44,16 +47,9 @@ def principal_of(claims: dict[str, object], settings: IssuerSettings, now_s: flo
         raise TokenRefused("audience")
     _check_times(claims, settings.leeway_s, now_s)
     client = _client(claims)
-    name, tenant = (
-        _one(claims.get(claim), reason)
-        for claim, reason in (
-            (settings.principal_claim, "principal_claim"),
-            (settings.tenant_claim, "tenant_claim"),
-        )
-    )
     return Principal(
-        name=name,
-        tenant=tenant,
+        name=_one(claims.get(settings.principal_claim), "principal_claim", _SUBJECT),
+        tenant=_one(claims.get(settings.tenant_claim), "tenant_claim"),
         roles=_roles(claims.get(settings.roles_claim)),
         key_id=hashlib.sha256(f"{settings.issuer}\0{client}".encode()).hexdigest()[:8],
         issuer=settings.issuer,
@@ -83,8 +79,8 @@ def _seconds(value: object, reason: str) -> float | None:
     return float(value)
 
 
-def _one(value: object, reason: str) -> str:
-    if not isinstance(value, str) or not _NAME.fullmatch(value):
+def _one(value: object, reason: str, pattern: re.Pattern[str] = _NAMED) -> str:
+    if not isinstance(value, str) or not pattern.fullmatch(value):
         raise TokenRefused(reason)
     return value
 

@@ -24,6 +24,7 @@ from tests.unit.identity.tokens import (
     private,
     token,
 )
+from tidegate.config.shapes import is_who
 from tidegate.identity.jwt import claimed, verified
 from tidegate.identity.jwt_keys import SigningKey
 from tidegate.identity.jwt_text import MOST_BYTES, TokenRefused
@@ -156,6 +157,8 @@ def test_where_the_header_says_to_find_keys_is_not_read() -> None:
         ({"sub": "v" * 129}, "principal_claim"),
         ({"tenant": None}, "tenant_claim"),
         ({"tenant": "*"}, "tenant_claim"),
+        ({"tenant": "a|b"}, "tenant_claim"),
+        ({"roles": ["a|b"]}, "roles_claim"),
         ({"tenant": "a b"}, "tenant_claim"),
         ({"tenant": ["acme"]}, "tenant_claim"),
         ({"roles": {"admin": True}}, "roles_claim"),
@@ -199,6 +202,17 @@ def test_clocks_may_differ_by_the_leeway_and_no_more() -> None:
 )
 def test_roles_come_from_a_list_or_from_one_text(given_roles: object, expected: Any) -> None:
     assert judged(token(claims(roles=given_roles))).roles == expected
+
+
+def test_every_tenant_and_role_of_a_token_is_one_that_the_file_can_name() -> None:
+    for name in ("acme", "a.b", "x@y.example", "A:b/c+d_e-f", "9", "a" * 128):
+        assert is_who(name)
+        found = judged(token(claims(tenant=name, roles=[name])))
+        assert (found.tenant, found.roles) == (name, (name,))
+    for name in ("", "-a", ".a", "a b", "a|b", "a*", "a\n", "\u00e9", "a" * 129):
+        assert not is_who(name)
+        assert reason(token(claims(tenant=name))) == "tenant_claim"
+    assert judged(token(claims(sub="auth0|5f7c8ec7"))).name == "auth0|5f7c8ec7"
 
 
 def test_claims_of_other_names_are_read_where_the_file_says_so() -> None:
