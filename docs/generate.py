@@ -8,11 +8,13 @@ import json
 import sys
 from collections.abc import Iterator
 from enum import Enum
+from importlib import import_module
 from itertools import groupby
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
+import click
 from pydantic import BaseModel
 from pydantic_core import PydanticUndefined
 
@@ -143,12 +145,22 @@ def configuration_page() -> str:
 def command_page() -> str:
     """Every command of this release."""
     rows = ["| command | does |", "|---|---|"]
-    rows += [f"| `tidegate {name}` | {line} |" for name, (_, line) in COMMANDS.items()]
+    for name, (home, line) in COMMANDS.items():
+        rows.append(f"| `tidegate {name}` | {line} |")
+        module, _, member = home.partition(":")
+        group = getattr(import_module(module), member)
+        parts = group.commands.items() if isinstance(group, click.Group) else ()
+        rows += [f"| `tidegate {name} {part}` | {first_line(each)} |" for part, each in parts]
     return (
         f"{NOTE}\n# Commands\n\n`tidegate COMMAND --help` has the options and an example. Exit codes:"
         " 0 done, 1 failed at run time, 2 usage,\n3 configuration invalid, 4 a check found a"
         " difference, 130 interrupted.\n\n" + "\n".join(rows) + "\n"
     )
+
+
+def first_line(command: click.Command) -> str:
+    """The summary in the help of a command."""
+    return " ".join((command.help or "").split("\n\n")[0].split())
 
 
 def fault_page() -> str:

@@ -201,7 +201,8 @@ def test_a_server_that_ignores_a_signal_is_killed() -> None:
         assert "was killed" in wrapped.everybody_has_left()
 
 
-@pytest.mark.parametrize("method", ["ping", pytest.param("deaf", marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("method", ["ping", "deaf"])
 def test_kill_9_of_wrap_leaves_no_orphan(method: str) -> None:
     with wrapping() as wrapped:
         wrapped.say(ask(2, method))
