@@ -18,6 +18,8 @@ from tidegate.tools.spelling import DECIMAL, TEXTS
 
 VALUES: Final = frozenset({"default", "examples", "const", "enum"})
 """Members of a schema that hold values, not schemas."""
+_MAPS: Final = frozenset({"properties", "patternProperties", "$defs"})
+"""Members whose own members have names of an author's."""
 _BOUNDS: Final[Mapping[str, str]] = MappingProxyType(
     {
         "gt": "exclusiveMinimum",
@@ -91,12 +93,19 @@ def _every_level(node: Any) -> Any:
         return [_every_level(item) for item in node]
     if not isinstance(node, dict):
         return node
-    told = {key: item if key in VALUES else _every_level(item) for key, item in node.items()}
-    return in_words_of_json(told) if node.get("type") == "number" else told
+    told: dict[str, Any] = {}
+    for key, item in node.items():
+        if key in _MAPS and isinstance(item, dict):
+            told[key] = {name: _every_level(schema) for name, schema in item.items()}
+        else:
+            told[key] = item if key in VALUES else _every_level(item)
+    if "patternProperties" in told:
+        told.setdefault("additionalProperties", False)  # other keys are refused
+    return in_words_of_json(told)
 
 
 def in_words_of_json(number: dict[str, Any]) -> dict[str, Any]:
-    """The schema of a number, with its bounds under their names and as numbers."""
+    """A schema with the bounds of numbers under their names and as numbers."""
     bounds = _BOUNDS.keys() | _BOUNDS.values()
     return {
         _BOUNDS.get(key, key): _plain(item) if key in bounds else item

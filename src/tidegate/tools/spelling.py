@@ -8,15 +8,16 @@ Lives here: that change. Does not live here: what a strict tool is (strict).
 """
 
 import re
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterator, Sequence
 from decimal import Decimal, InvalidOperation
 from enum import Enum
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 from pydantic import BaseModel
 from pydantic_core import PydanticCustomError, SchemaValidator, core_schema
 
+from tidegate.tools.unspellable import why_not
 from tidegate.tools.written import exact
 
 _DAY = "[0-9]{4}-[0-9]{2}-[0-9]{2}"
@@ -45,12 +46,42 @@ _CHOICES: Final = MappingProxyType(
 _LISTS: Final = frozenset({"tuple", "set", "frozenset"})
 
 
-def reader(model: type[BaseModel]) -> SchemaValidator:
-    """A validator for `model` that takes the values that JSON has for it, and nothing else."""
+def reader(model: type[BaseModel], *, arguments: bool = True) -> SchemaValidator:
+    """A validator for `model` that takes the values that JSON has for it, and nothing else.
+
+    For `arguments` of a call it raises TypeError for what no call could fill.
+    """
     model.model_rebuild()
-    made = _walk(model.__pydantic_core_schema__)
+    schema = model.__pydantic_core_schema__
+    if arguments:
+        _refuse(cast("dict[str, Any]", schema), {}, model.__name__)
     # Ready-made validators of the models inside would bring the unchanged schema back.
-    return SchemaValidator(made, _use_prebuilt=False)
+    return SchemaValidator(_walk(schema), _use_prebuilt=False)
+
+
+def _refuse(node: dict[str, Any], config: dict[str, Any], place: str) -> None:
+    """Raises TypeError for the first part that could not be filled, and says where it is."""
+    config = node.get("config") or config
+    if node.get("type") == "model":
+        place = node["cls"].__name__
+    if (why := why_not(node, config)) is not None:
+        raise TypeError(f"{place}: {why}")
+    for below, child in _parts(node, place):
+        _refuse(child, config, below)
+
+
+def _parts(node: object, place: str) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The schemas right below, and how to call their places."""
+    if isinstance(node, list | tuple):
+        for item in node:
+            yield from [(place, item)] if isinstance(item, dict) else _parts(item, place)
+    if not isinstance(node, dict):
+        return
+    for key, value in node.items():
+        if key == "fields" and isinstance(value, dict):
+            yield from ((f"{place}.{name}", field) for name, field in value.items())
+        elif key not in _DATA:
+            yield from [(place, value)] if isinstance(value, dict) else _parts(value, place)
 
 
 def _walk(node: Any) -> Any:
@@ -60,10 +91,16 @@ def _walk(node: Any) -> Any:
         return node
     kind = str(node.get("type"))
     changed = {key: value if key in _DATA else _walk(value) for key, value in node.items()}
+    if changed.get("strict") is False:
+        del changed["strict"]  # what is published is not coerced, whoever asked for it
     if kind in _NESTED:
         # A model inside that is no StrictInput coerces nothing either.
         changed["config"] = dict(changed.get("config") or {}) | {"strict": True}
         return changed | ({"strict": False} if kind == "dataclass" else {})
+    return _spelled(kind, node, changed)
+
+
+def _spelled(kind: str, node: dict[str, Any], changed: dict[str, Any]) -> Any:
     if kind in _CHOICES:
         members, rule = _CHOICES[kind]
         return _before(_member_of(node[members], rule), changed)
@@ -115,14 +152,19 @@ def _a_list(value: object) -> Collection[object]:
 
 
 def _a_set(value: object) -> object:
-    items = list(_a_list(value))
-    try:
-        unique = len(set(items)) == len(items)
-    except TypeError:
-        return value  # what cannot be in a set is refused as an item
-    if not unique:
+    items = [_frozen(item) for item in _a_list(value)]
+    if len(set(items)) != len(items):
         raise PydanticCustomError("unique_items", "Input should not hold an item twice")
     return value
+
+
+def _frozen(value: object) -> Hashable:
+    """What of JSON can be compared in a set; 1 and true are two things."""
+    if isinstance(value, dict):
+        return frozenset((key, _frozen(item)) for key, item in value.items())
+    if isinstance(value, list | tuple):
+        return tuple(map(_frozen, value))
+    return isinstance(value, bool), value
 
 
 def _a_text(kind: str) -> Callable[[object], object]:

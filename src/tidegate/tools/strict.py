@@ -149,7 +149,7 @@ class StrictTool(Generic[InputT]):
     def __post_init__(self) -> None:
         # Not the model's own validator, so that Python code may build it from Python's values.
         object.__setattr__(self, "_reader", reader(self.model))
-        object.__setattr__(self, "_promise", self.output and reader(self.output))
+        object.__setattr__(self, "_promise", self.output and reader(self.output, arguments=False))
 
     def schema(self) -> dict[str, Any]:
         """JSON Schema 2020-12 of the arguments; `additionalProperties` is false at every level."""
@@ -264,16 +264,16 @@ def _made(
             "and perhaps a second one, annotated with ToolContext"
         )
     promised = output or hints.get("return")
-    tool = StrictTool(
-        name,
-        inspect.getdoc(function) or "",
-        cast("type[StrictInput]", model),
-        function,
-        cast("type[StrictOutput]", promised) if _is_a(promised, StrictOutput) else None,
-        annotations,
-        takes_context=bool(rest),
-    )
     try:
+        tool = StrictTool(
+            name,
+            inspect.getdoc(function) or "",
+            cast("type[StrictInput]", model),
+            function,
+            cast("type[StrictOutput]", promised) if _is_a(promised, StrictOutput) else None,
+            annotations,
+            takes_context=bool(rest),
+        )
         schemas = (tool.schema(), tool.output_schema())
     except (TypeError, PydanticInvalidForJsonSchema) as error:
         raise TypeError(f"{name}: {error}") from None

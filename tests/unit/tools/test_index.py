@@ -134,7 +134,8 @@ REQUIRED = {
     "S12 one file": "unit/tools/test_guide.py::test_the_one_file_example_is_a_server",
     "S12 no suggestions": f"{PROFILES}::test_names_like_the_unknown_one_are_not_suggested",
     "S12 names": (
-        f"{MODELS}::test_a_name_that_clients_could_not_use_is_refused_when_the_tool_is_written"
+        "unit/tools/test_refused_when_written.py"
+        "::test_a_name_that_clients_could_not_use_is_refused_when_the_tool_is_written"
     ),
 }
 
