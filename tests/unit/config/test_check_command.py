@@ -117,3 +117,26 @@ def test_the_schema_is_one_json_document() -> None:
     result = CliRunner().invoke(schema)
     assert result.exit_code == 0
     assert set(json.loads(result.stdout)["properties"]) >= {"server", "routes", "mcp", "demo"}
+
+
+TENANTS = """identity: { anonymous: { principal: guest, tenant: acme, roles: [viewer] } }
+mcp: { servers: { backend: { url: "http://127.0.0.1:9001/mcp" } }, rules_dir: tenants }
+"""
+
+
+def test_rules_of_tenants_are_judged_and_shown(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "tenants").mkdir()
+    file = tmp_path / "tenants" / "acme.yaml"
+    file.write_text("rules:\n- { allow: { tools: [report] } }\n")
+    shown = run(TENANTS, "--show")
+    assert shown.exit_code == 0
+    assert "# tenants: 1 tenants with 1 rules of their own\n" in shown.stdout
+    assert '"allow": {"tools": ["report"]' in shown.stdout
+    assert "# tenants/acme.yaml:2\n" in shown.stdout
+    report = json.loads(run(TENANTS, "--show", "--json").stdout)
+    assert report["tenant_rules"]["acme"]["file"] == "tenants/acme.yaml"
+    assert report["tenant_rules"]["acme"]["lines"] == [2]
+    file.write_text("rules:\n- { allow: { tools: report } }\n")
+    broken = run(TENANTS)
+    assert (broken.exit_code, broken.stdout) == (3, "")
+    assert broken.stderr.startswith("tenants/acme.yaml:2:21: rules[0].allow.tools: ")

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 
 from tidegate.config import Config, ConfigInvalid, load_config, values
-from tidegate.config.checks import rules_dir as judging
-from tidegate.config.rulefiles import MOST_BYTES, RulesDir, file_name, tenant_of
+from tidegate.config.rulefiles import MOST_BYTES, MOST_FILES, RulesDir, file_name, tenant_of
 from tidegate.jsonrpc import Request
 from tidegate.mcp import authorize
 from tidegate.policy import Allow, Principal
@@ -95,7 +94,16 @@ def test_a_rule_of_a_tenant_is_named_by_its_file(folder: Folder) -> None:
 def test_the_name_of_a_tenant_is_the_only_way_to_its_file() -> None:
     for tenant in ("acme", "a/b", "a:b", "a.yaml", "x@y.example"):
         assert tenant_of(file_name(tenant)) == tenant
-    for name in ("acme.yml", "acme", "a%2fb.yaml", "%61cme.yaml", ".yaml", "a b.yaml", "a%20b.yaml", "a%zz.yaml"):
+    for name in (
+        "acme.yml",
+        "acme",
+        "a%2fb.yaml",
+        "%61cme.yaml",
+        ".yaml",
+        "a b.yaml",
+        "a%20b.yaml",
+        "a%zz.yaml",
+    ):
         assert tenant_of(name) is None, name
 
 
@@ -287,22 +295,22 @@ def test_another_folder_is_judged_like_at_a_start(folder: Folder) -> None:
     assert may(folder.load(good), "acme") == ["status"]
 
 
-def test_only_what_changed_is_read_again(folder: Folder, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_what_changed_is_read_again(folder: Folder) -> None:
     for number in range(20):
         folder.put(f"tenant{number}.yaml", QUIET)
-    config = folder.load()
-    read: list[str] = []
-    whole = judging.read_file
-    monkeypatch.setattr(judging, "read_file", lambda at, name: read.append(name) or whole(at, name))
-    config = folder.load(config)
-    assert read == []
+
+    def kept(before: Config, after: Config) -> int:
+        files = before.rules_dir.files
+        return sum(after.rules_dir.files[tenant] is files[tenant] for tenant in files)
+
+    first = folder.load()
+    second = folder.load(first)
+    assert kept(first, second) == 20
     folder.put("tenant7.yaml", REPORTS)
-    config = folder.load(config)
-    assert read == ["tenant7.yaml"]
-    read.clear()
+    third = folder.load(second)
+    assert kept(second, third) == 19
     folder.main.write_text(MAIN.replace("backend:", "renamed:"))
-    folder.load(config)
-    assert len(read) == 20  # they may name servers
+    assert kept(third, folder.load(third)) == 0  # they may name servers
 
 
 def test_all_of_it_reaches_another_process(folder: Folder) -> None:
@@ -316,3 +324,14 @@ def test_all_of_it_reaches_another_process(folder: Folder) -> None:
 def test_without_the_key_there_is_no_folder(folder: Folder) -> None:
     folder.main.write_text(MAIN.replace("  rules_dir: tenants\n", ""))
     assert folder.load().rules_dir == RulesDir()
+
+
+@pytest.mark.full
+def test_too_many_files_take_nothing_back(folder: Folder) -> None:
+    folder.put("acme.yaml", QUIET)
+    good = folder.load()
+    for number in range(MOST_FILES):
+        (folder.tenants / f"tenant{number}.yaml").touch()
+    (problem,) = folder.problems()
+    assert problem.startswith("main:7:14: mcp.rules_dir: more than 10000 files are in this folder")
+    assert may(folder.load(good), "acme") == []
