@@ -203,7 +203,9 @@ def _last_newline(fault: Fault, value: Any) -> bool:
 
 
 def _numbers_in(value: Any, holds: Callable[[Any], bool]) -> bool:
-    return all(math.isfinite(one) and holds(one) for one in _numbers(value))
+    return all(
+        (isinstance(one, int) or math.isfinite(one)) and holds(one) for one in _numbers(value)
+    )
 
 
 def _numbers(value: Any) -> Iterator[Any]:
