@@ -261,12 +261,18 @@ def test_with_a_token_only_who_bears_it_is_served(tmp_path: Path) -> None:
     ],
 )
 def test_an_address_that_others_reach_needs_a_token_and_what_is_none_is_said(
-    options: list[str], words: str
+    options: list[str], words: str, tmp_path: Path
 ) -> None:
     command = [sys.executable, "-m", "tidegate", "mcp", "serve", *options]
     env = {name: value for name, value in os.environ.items() if name != "TIDEGATE_TOKEN"}
     done = subprocess.run(
-        command, capture_output=True, text=True, timeout=WAIT_S, check=False, env=env
+        command,
+        capture_output=True,
+        text=True,
+        timeout=WAIT_S,
+        check=False,
+        env=env,
+        cwd=tmp_path,
     )
     assert done.returncode == 2
     assert words in " ".join(done.stderr.split())
