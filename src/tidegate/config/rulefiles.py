@@ -22,7 +22,8 @@ from tidegate.config.sections.mcp import Rule
 from tidegate.config.shapes import is_who
 
 ENDING = ".yaml"
-MOST_BYTES = 262_144
+# The first call of a tenant compiles all that stands in it.
+MOST_BYTES = 65_536
 MOST_FILES = 10_000
 _SAFE = "_.@+-"
 _MOST_SHOWN = 20
@@ -125,12 +126,14 @@ def read_file(folder: FilePath, name: str) -> bytes:
         if os.path.commonpath((real, os.path.realpath(folder))) != os.path.realpath(folder):
             raise Unreadable("this is a link to a file outside of the folder", "copy it there")
         # Not blocking: to open a pipe would wait for its writer.
-        with open(os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW), "rb") as file:
-            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        opened = os.open(real, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW)
+        try:
+            if not stat.S_ISREG(os.fstat(opened).st_mode):
                 raise Unreadable("this is not a file", right)
-            data = file.read(MOST_BYTES + 1)
-    except IsADirectoryError:
-        raise Unreadable("this is not a file", right) from None
+            with open(opened, "rb", closefd=False) as file:
+                data = file.read(MOST_BYTES + 1)
+        finally:
+            os.close(opened)
     except (OSError, ValueError) as error:
         reason = error.strerror if isinstance(error, OSError) else "not a path"
         raise Unreadable(f"the file cannot be read ({reason})", right) from None

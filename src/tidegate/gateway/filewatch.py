@@ -92,7 +92,7 @@ class RulesWatch:
     def __init__(self, taken: RulesDir) -> None:
         self._folder = taken.folder
         self._taken: Mapping[str, State] = taken.state
-        self._last: Mapping[str, State] = {}
+        self._last: Mapping[str, State] = taken.state
 
     async def changed(self) -> bool:
         """True once for each change of a file, after two looks that saw the same of it.

@@ -313,6 +313,19 @@ def test_only_what_changed_is_read_again(folder: Folder) -> None:
     assert kept(third, folder.load(third)) == 0  # they may name servers
 
 
+def test_a_file_is_judged_again_until_it_is_right(folder: Folder) -> None:
+    """Also one that did not change: a server that its rules name is gone."""
+    folder.put("acme.yaml", "rules: [{ deny: { servers: [backend], tools: [status] } }]")
+    config = folder.load()
+    folder.main.write_text(MAIN.replace("backend:", "renamed:"))
+    for _ in range(3):
+        config = folder.load(config)
+        assert config.rules_dir.broken == ["tenants/acme.yaml"]
+        assert may(config, "acme") == []
+    folder.main.write_text(MAIN)
+    assert folder.load(config).rules_dir.faults == ()
+
+
 def test_all_of_it_reaches_another_process(folder: Folder) -> None:
     folder.put("acme.yaml", REPORTS)
     config = folder.load()

@@ -20,6 +20,10 @@ def test_each_file_rests_for_itself_and_counts_once(tmp_path: Path) -> None:
             seen.append(await watch.changed())
         assert seen == [False, True, False, False]
         assert [await watch.changed() for _ in range(3)] == [True, False, False]
+        # Whoever deletes a file before the new one stands there is between two looks.
+        watch = RulesWatch(RulesDir(tmp_path, folder_state(tmp_path)))
+        (tmp_path / "quiet.yaml").unlink()
+        assert await watch.changed() is False
 
     asyncio.run(body())
 

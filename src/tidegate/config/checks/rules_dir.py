@@ -104,7 +104,8 @@ class _Reading:
             except _Broken as broken:
                 faults.extend(broken.problems[:1])
                 if tenant in self.known.files:
-                    files[tenant] = self.known.files[tenant]
+                    # Under no state of a file: it is judged again until it is right.
+                    files[tenant] = replace(self.known.files[tenant], state=())
         if is_misnamed:
             # It may be the file of a tenant that has none any more.
             files = {**self.known.files, **files}
