@@ -67,6 +67,14 @@ REQUIRED = {
         "wire/test_support_race.py"
         "::test_two_processes_race_one_balance_and_die_and_the_file_is_right"
     ),
+    "S5 random models": (
+        "unit/tools/test_schema_verdicts.py::test_random_models_publish_what_they_enforce"
+    ),
+    "S5 odd corners": (f"{MODELS}::test_what_is_published_is_what_is_enforced_in_odd_corners_too"),
+    "S5 what could never hold": (
+        "unit/tools/test_refused_when_written.py"
+        "::test_what_no_call_could_fill_is_refused_when_the_tool_is_written"
+    ),
     "S5 closed at every level": (
         f"{MODELS}::test_the_schema_is_closed_at_every_level_and_is_one_of_2020_12"
     ),
