@@ -114,14 +114,19 @@ def test_of_a_nasty_server_only_its_answers_come_through(*, unbuffered: bool) ->
 
 @pytest.mark.full
 def test_a_large_answer_passes_and_one_beyond_the_cap_is_an_error_for_its_call() -> None:
-    answers, errors, code = run(
-        ask(1, "large", bytes=10_000_000), ask(2, "large", bytes=20_000_000), ask(3, "ping")
-    )
-    assert [answer["id"] for answer in answers] == [1, 2, 3]
-    assert len(answers[0]["result"]["content"][0]["text"]) == 10_000_000
-    assert answers[1]["error"]["message"] == "The answer of the wrapped server was too long."
-    assert "xxxx" * 200 not in errors
-    assert code == 0
+    with wrapping() as wrapped:
+        wrapped.say(ask(1, "large", bytes=10_000_000), ask(2, "large", bytes=20_000_000))
+        assert len(wrapped.hear()["result"]["content"][0]["text"]) == 10_000_000
+        told = wrapped.hear()
+        assert (told["id"], told["error"]["message"]) == (
+            2,
+            "The answer of the wrapped server was too long.",
+        )
+        wrapped.say(ask(3, "ping"))
+        assert wrapped.hear()["id"] == 3
+        wrapped.stdin.close()
+        assert wrapped.process.wait(WAIT_S) == 0
+        assert "xxxx" * 200 not in wrapped.everybody_has_left()
     answers, _, _ = run(ask(1, "large", bytes=5000), options=("--max-line-bytes", "4096"))
     assert "error" in answers[0]
 
