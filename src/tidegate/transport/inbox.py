@@ -15,6 +15,10 @@ from tidegate.transport.upstream import Attempt, Failure, Transport, UpstreamReq
 
 _HIGH_WATER_BYTES = 262_144
 _NEVER = float("inf")
+_LATE_S = 0.1
+_CATCH_UP_S = 0.05
+"""Who looks at a deadline this late has not run meanwhile (a stopped process, a suspended machine):
+what arrived by then waits in the socket, and gets this long to be read before anybody is blamed."""
 
 
 class AttemptFailed(Exception):
@@ -46,6 +50,7 @@ class Inbox:
         "_high",
         "_leaving",
         "_loop",
+        "_overslept",
         "_paused",
         "_timer",
         "_timer_s",
@@ -76,6 +81,7 @@ class Inbox:
         self._timer: asyncio.TimerHandle | None = None
         # When it will look: a handle of uvloop does not say, if that is at once.
         self._timer_s = _NEVER
+        self._overslept = False
 
     def start(self, transport: Transport, request: UpstreamRequest, *, connect_s: float) -> None:
         """Begin the attempt; once per inbox. One that was failed before does not begin."""
@@ -118,6 +124,7 @@ class Inbox:
             return
         delay_s = max(0.0, at_monotonic_s - self._clock.monotonic_s())
         self._due_s = self._loop.time() + delay_s
+        self._overslept = False
         if self._timer is not None:
             if self._timer_s <= self._due_s:
                 return
@@ -247,6 +254,10 @@ class Inbox:
         # A loop's clock may be rounded to milliseconds: below one, it is over.
         if left_s > 0.001:
             self._look_in(left_s)
+            return
+        if -left_s > _LATE_S and not self._overslept:
+            self._overslept = True
+            self._look_in(_CATCH_UP_S)
             return
         self.fail(Failure.TIMEOUT)
 

@@ -6,7 +6,9 @@ from typing import Any
 
 import pytest
 
+from tests.app.virtual import run_virtual
 from tidegate.clock import SystemClock
+from tidegate.testing.clock import ManualClock
 from tidegate.transport import AttemptFailed, Failure, Inbox, ResponseSink, UpstreamRequest
 
 REQUEST = UpstreamRequest("GET", "http://127.0.0.1:9/")
@@ -150,6 +152,30 @@ def test_a_passed_deadline_aborts_and_is_raised(first: str) -> None:
         assert transport.told == ["abort"]
 
     play(body)
+
+
+@pytest.mark.parametrize("arrives", [True, False])
+def test_who_overslept_a_deadline_first_reads_what_has_arrived(arrives: bool) -> None:  # noqa: FBT001
+    clock = ManualClock()
+    transport, began_s = FakeTransport(), clock.monotonic_s()
+
+    async def body() -> None:
+        with Inbox(clock) as inbox:
+            inbox.start(transport, REQUEST, connect_s=1)
+            inbox.arm(clock.monotonic_s() + 1.0)
+            head = await started(inbox.head())
+            clock.advance(5.0)  # the process was stopped
+            if arrives:
+                # The timers of a loop may come before what its sockets have.
+                asyncio.get_running_loop().call_later(0.01, inbox.on_head, 200, {})
+                assert await head == (200, {})
+                assert transport.told == []
+            else:
+                with pytest.raises(AttemptFailed, match="timeout"):
+                    await head
+                assert clock.monotonic_s() - began_s < 5.1
+
+    run_virtual(clock, body())
 
 
 def test_the_later_of_two_deadlines_counts_when_it_replaced_the_earlier() -> None:
