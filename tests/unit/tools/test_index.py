@@ -67,9 +67,6 @@ REQUIRED = {
         "wire/test_support_race.py"
         "::test_two_processes_race_one_balance_and_die_and_the_file_is_right"
     ),
-    "S5 random models": (
-        "unit/tools/test_schema_verdicts.py::test_random_models_publish_what_they_enforce"
-    ),
     "S5 odd corners": (f"{MODELS}::test_what_is_published_is_what_is_enforced_in_odd_corners_too"),
     "S5 what could never hold": (
         "unit/tools/test_refused_when_written.py"
