@@ -3,13 +3,24 @@
 A real process over real pipes, with PYTHONUNBUFFERED unset (what a client starts) and set.
 """
 
+import json
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
 from tests.wire.noisy_tools import WAYS, junk
-from tests.wire.test_task1_stdio import HELLO, READY, SERVE, call, environment, lines, talk
+from tests.wire.test_task1_stdio import (
+    HELLO,
+    READY,
+    SERVE,
+    WAIT_S,
+    call,
+    environment,
+    lines,
+    talk,
+)
 
 ROOT = Path(__file__).parent.parent.parent
 NOISY = [*SERVE, "tests.wire.noisy_tools:tools"]
@@ -17,12 +28,25 @@ NOISY = [*SERVE, "tests.wire.noisy_tools:tools"]
 
 @pytest.mark.parametrize("unbuffered", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_whatever_writes_to_stdout_writes_to_stderr(*, unbuffered: bool) -> None:
-    answers, errors = talk(
-        lines(HELLO, READY, call(1, "noisy", {}), call(2, "noisy", {})),
-        command=NOISY,
-        env=environment(unbuffered=unbuffered),
+    pipe = subprocess.PIPE
+    with subprocess.Popen(
+        NOISY,
+        stdin=pipe,
+        stdout=pipe,
+        stderr=pipe,
         cwd=ROOT,
-    )
+        env=environment(unbuffered=unbuffered),
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(lines(HELLO, READY, call(1, "noisy", {}), call(2, "noisy", {})))
+        process.stdin.flush()
+        # The client leaves when it has its answers; what is printed after that has to be junk, too.
+        answers = [json.loads(process.stdout.readline()) for _ in range(3)]
+        rest, said = process.communicate(timeout=WAIT_S)
+    errors = said.decode()
+    assert rest == b""
+    assert process.returncode == 0
     assert [answer["id"] for answer in answers] == ["hello", 1, 2]
     # Nobody but the server reads its stdin: for all others it is empty.
     assert [answer["result"]["content"][0]["text"] for answer in answers[1:]] == ["''", "''"]
