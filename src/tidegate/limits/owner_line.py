@@ -6,6 +6,7 @@ what follows from an answer or from the end of the owner (owned).
 """
 
 import asyncio
+import logging
 import socket
 from collections import deque
 from collections.abc import Callable, Sequence
@@ -15,6 +16,8 @@ from tidegate.errors import StoreUnavailable
 from tidegate.frames import Frames, Malformed
 from tidegate.limits import owner_frames as frames
 from tidegate.limits.group_commit import MAX_QUEUED
+
+logger = logging.getLogger(__name__)
 
 _READ_BYTES = 65_536  # more would be mapped anew for each read, which costs ten times as much
 
@@ -158,7 +161,9 @@ class Line:
 
     def _heard(self, said: frames.Answers) -> None:
         self._news = (said.degraded, said.clock_ahead_s)
-        self._is_late = False
+        if self._is_late:
+            self._is_late = False
+            logger.warning("ledger_owner_answers_again")
         if len(said.answers) > len(self._sent):
             raise Malformed
         self._count_answered += len(said.answers)
@@ -185,10 +190,16 @@ class Line:
             _, until = self._due.popleft()
             for _, waiting in islice(self._sent, max(0, until - self._count_answered)):
                 if not waiting.done():
-                    self._is_late = True
+                    self._note_late()
                     waiting.set_exception(StoreUnavailable("no answer from the ledger in time"))
         if self._due:
             self._timer = self._loop.call_at(self._due[0][0], self._tick)
+
+    def _note_late(self) -> None:
+        """One line for the outage, however many wait in vain."""
+        if not self._is_late:
+            self._is_late = True
+            logger.warning("ledger_owner_silent", extra={"seconds": self._wait_s})
 
     def _end(self) -> None:
         if self._closed:
