@@ -107,9 +107,17 @@ def caller(config: Config, roles: str, tenant: str | None) -> Principal:
     known = sorted({each.tenant for each in values.callers(config)})
     if tenant is None and len(known) > 1:
         raise click.UsageError(f"Give --tenant: callers are of {', '.join(known)}.")
+    if tenant is None and (config.identity.jwt or not known) and _tell_tenants_apart(config):
+        raise click.UsageError("Give --tenant: the rules are not the same for each.")
     of = tenant if tenant is not None else (known[0] if known else "")
     named = tuple(role for role in (each.strip() for each in roles.split(",")) if role)
     return Principal("dry-run", of, named, "dry-run")
+
+
+def _tell_tenants_apart(config: Config) -> bool:
+    bodies = [rule.allow or rule.deny for rule in config.mcp.rules]
+    named = any(body is not None and body.tenants is not None for body in bodies)
+    return named or bool(config.rules_dir.files)
 
 
 def place_of(config: Config, rule: str) -> str | None:

@@ -127,7 +127,10 @@ def test_what_cannot_be_asked_is_a_usage_error(folder: Path, capsys: Capture) ->
 def test_secrets_that_this_shell_lacks_are_not_needed(folder: Path, capsys: Capture) -> None:
     text = MAIN.replace('sha256: "' + "0" * 64 + '"', "key: '${env:NOT_SET_HERE}'")
     (folder / "tidegate.yaml").write_text(text)
-    assert run(["explain", "--as", "viewer", "tools/call", "refund", '{"amount": 5}']) == 0
+    assert run(["explain", "--as", "viewer", "tools/call", "refund", '{"amount": 5}']) == 2
+    assert "Give --tenant: the rules are not the same for each." in capsys.readouterr().err
+    words = ["--tenant", "acme", "tools/call", "refund", '{"amount": 5}']
+    assert run(["explain", "--as", "viewer", *words]) == 0
     assert "only the part mcp counts here" in capsys.readouterr().err
     (folder / "tidegate.yaml").write_text(text.replace("allow:", "alow:"))
     assert run(["explain", "--as", "viewer", "tools/call", "refund"]) == 3
