@@ -78,6 +78,13 @@ def test_a_tenants_rules_hold_beside_those_of_all_and_for_nobody_else(folder: Fo
         assert may(config, other) == ["status"], other
 
 
+def test_no_file_lifts_a_deny_of_the_main_file(folder: Folder) -> None:
+    folder.put("acme.yaml", REPORTS + "  - { deny: { tools: [status] } }\n")
+    config = folder.load()
+    assert may(config, "acme") == ["report"]
+    assert len(values.tool_rules(config).of("acme").denies) == 2
+
+
 def test_a_rule_of_a_tenant_is_named_by_its_file(folder: Folder) -> None:
     folder.put("acme.yaml", REPORTS)
     folder.put("quiet.yaml", QUIET)
