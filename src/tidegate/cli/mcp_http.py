@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from tidegate.tools.http import HttpApp
 
 _ADDRESS: Final = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[^:\[\]]+):([0-9]{1,5})")
+_BEARABLE: Final = re.compile(r"[A-Za-z0-9._~+/=-]+")  # RFC 6750 2.1
 _DRAIN_S, _FIRST_REQUEST_S = 10.0, 0.25
 
 
@@ -42,6 +43,10 @@ def serve_http(server: "ToolServer", address: str, token: str | None) -> int:
         raise click.UsageError(
             f"{host} can be reached from other machines: set TIDEGATE_TOKEN to the token that "
             "callers must bear, or listen on 127.0.0.1"
+        )
+    if token and _BEARABLE.fullmatch(token) is None:
+        raise click.UsageError(
+            "TIDEGATE_TOKEN cannot be sent in a header: use letters, digits and -._~+/="
         )
     sock = _bind(host, port)
     app = server.http_app(token=token or None, allowed_hosts=_own_names(host))

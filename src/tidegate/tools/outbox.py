@@ -13,7 +13,9 @@ from typing import Final
 from tidegate.jsonrpc import Id, typed
 
 _KEPT: Final = 256
-"""How many events of one stream can be asked for again; the oldest go first."""
+_KEPT_BYTES: Final = 4 * 1024 * 1024
+"""How much of one stream can be asked for again; the oldest go first. An answer that its client
+has not had yet stays, whatever the tool tells beside it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,8 @@ class Outbox:
         self.name = name
         self.primed = primed
         self._endless = not ids
-        self._items: deque[Item] = deque(maxlen=_KEPT)
+        self._items: deque[Item] = deque()
+        self._bytes = 0
         self.count = 0
         self.closed = False
         self.reader = Reader(self, 0)
@@ -64,7 +67,16 @@ class Outbox:
         if item.answers is not None:
             self.waiting.discard(item.answers)
         self._items.append(item)
+        self._bytes += len(item.data)
+        self._forget()
         self.reader.wake()
+
+    def _forget(self) -> None:
+        while len(self._items) > _KEPT or (self._bytes > _KEPT_BYTES and len(self._items) > 1):
+            is_owed = self.count - len(self._items) >= self.reader.seen
+            if is_owed and self._items[0].answers is not None:
+                return
+            self._bytes -= len(self._items.popleft().data)
 
     def close(self) -> None:
         """No more: the session has ended, or the request was cancelled."""

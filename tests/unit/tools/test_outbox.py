@@ -37,6 +37,21 @@ def test_an_answer_ends_its_request_and_a_second_one_is_dropped() -> None:
     assert box.reader.over
 
 
+def test_what_nobody_reads_is_bounded_in_bytes_and_no_answer_is_lost() -> None:
+    box = Outbox((1, 2), name="a")
+    box.put(Item(b"one", (False, 1)))
+    for _ in range(20):
+        box.put(Item(b"n" * 1_000_000))
+    assert [len(item.data) for item in read(box)][:2] == [3, 1_000_000]
+    for _ in range(20):
+        box.put(Item(b"n" * 1_000_000))
+    box.put(Item(b"two", (False, 2)))
+    box.read(0)
+    rest = [len(item.data) for item in read(box)]
+    assert rest == [1_000_000] * 4 + [3]
+    assert box.complete
+
+
 def test_an_answer_to_nobody_is_dropped() -> None:
     box = Outbox((1,))
     box.put(Item(b"foreign", (False, 2)))
