@@ -370,7 +370,15 @@ class Failover:
                 return AllProvidersFailed(self.header, status=504)
         if {outcome for _, outcome in self.attempts} <= _RESTING | _NARROWING:
             return self._all_resting(now_s)
-        return AllProvidersFailed(self.header)
+        return self._failed(now_s)
+
+    def _failed(self, now_s: float) -> TidegateError:
+        """502. If `attempts` ended the walk before a target that can be called, asking again may
+        well help: then the client is not told otherwise."""
+        error = AllProvidersFailed(self.header)
+        if self._callable_left(now_s):
+            error.should_retry = None
+        return error
 
     def _all_resting(self, now_s: float) -> TidegateError:
         """503 with the earliest return if every target that may serve rests now, else 502."""
@@ -381,7 +389,7 @@ class Failover:
         ]
         if waits and min(waits) > 0.0:
             return AllProvidersFailed(self.header, status=503, retry_after_s=min(waits))
-        return AllProvidersFailed(self.header)
+        return self._failed(now_s)
 
 
 __all__ = ["MIN_ATTEMPT_S", "QUOTA_COOLING_S", "Failover", "GiveUp", "Step", "Try"]

@@ -70,6 +70,18 @@ def test_targets_out_of_reach_of_the_attempt_bound_make_it_502() -> None:
     assert (error.status, error.retry_after_s) == (502, None)
 
 
+@pytest.mark.parametrize("last", [Outcome.RATE_LIMITED, Outcome.SERVER_ERROR])
+def test_that_a_retry_is_useless_is_said_only_if_nobody_is_left_to_ask(last: Outcome) -> None:
+    of = route(PRIMARY, BACKUP, attempts=1, cooling=Cooling(5.0))
+    assert given_up(play(of, last)[1]).should_retry is None
+    resting_backup = Targets()
+    resting_backup.state(BACKUP, of.breaker).cool(0.0, 30.0)
+    if last is Outcome.SERVER_ERROR:
+        assert given_up(play(of, last, targets=resting_backup)[1]).should_retry is False
+    everybody = route(PRIMARY, BACKUP, attempts=2)
+    assert given_up(play(everybody, last, last)[1]).should_retry is False
+
+
 def test_too_long_here_and_the_larger_one_resting_means_wait() -> None:
     targets, of = Targets(), route(SMALL, LARGE)
     targets.state(LARGE, of.breaker).cool(0.0, 8.0)
