@@ -142,10 +142,13 @@ class Shaper:
         return value if masked is value else restored(value, masked, lists=lists, uri=uri)
 
     def _remember(self, result: object) -> None:
-        """What later messages are judged by: a session's version, the tool that began a task."""
+        """What later answers go by: a session's version, a server's, the tool that began a task."""
         if self.opened is not None and isinstance(result, dict):
             version = result.get("protocolVersion")
             self.opened.version = version if version in LEGACY else None
+        if self.call.method == "server/discover" and isinstance(result, dict):
+            address = self._turn.server.address.url
+            self._sessions.learn_versions(address, result.get("supportedVersions"))
         if self.call.method != "tools/call" or not isinstance(result, dict):
             return
         task = result.get("task")

@@ -37,6 +37,7 @@ from tidegate.limits.ledger import LimitTable
 from tidegate.mcp.authorize import (
     INVALID_PARAMS,
     METHODS,
+    UNKNOWN_METHOD,
     Subject,
     authorize,
     is_visible,
@@ -46,6 +47,7 @@ from tidegate.mcp.batch import flaw_of
 from tidegate.mcp.denials import Hiding, Profile, Refusal, refusal
 from tidegate.mcp.eras import (
     MODERN,
+    REMOVED,
     McpHeaders,
     Rejection,
     Revision,
@@ -196,7 +198,10 @@ def place(turn: Turn, message: Message | Batch, sessions: Sessions, now_s: float
     revision = settle(message, turn.headers, session_version=version)
     if isinstance(revision, Rejection):
         turn.trail.step("headers", "deny", code=revision.code.name.lower())
-        body = error_body(turn.id, revision.code, revision.message, revision.data)
+        data = revision.data
+        if data is not None and "supported" in data:
+            data = {**data, "supported": list(sessions.versions(turn.server.address.url))}
+        body = error_body(turn.id, revision.code, revision.message, data)
         raise Rejected(Refusal(body, 400))
     turn.revision = revision
     if revision.modern:
@@ -236,15 +241,7 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
         asked = turn.session is not None and turn.session.questions.take(typed(message.id))
         turn.trail.step("answer", "allow" if asked else "drop")
         return Plan(message, turn.headers, forwards=asked)
-    name, rules = turn.server.address.name, turn.rules
-    task_id = (message.params or {}).get("taskId")
-    decision = authorize(
-        message,
-        turn.principal,
-        rules,
-        server=name,
-        task_tool=sessions.task_tool(turn.principal, name, task_id),
-    )
+    decision = _decision(turn, message, sessions)
     plan = Plan(message, turn.headers)
     if isinstance(decision, Allow) and message.method == "subscriptions/listen":
         decision = _narrow(turn, plan, decision)
@@ -264,6 +261,20 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
     if isinstance(message, Notification) and message.method == "notifications/cancelled":
         _aim_cancel(turn, plan, message, calls)
     return plan
+
+
+def _decision(turn: Turn, message: Call, sessions: Sessions) -> Decision:
+    if turn.revision.modern and message.method in REMOVED:
+        return Deny(METHODS, UNKNOWN_METHOD)
+    name = turn.server.address.name
+    task_id = (message.params or {}).get("taskId")
+    return authorize(
+        message,
+        turn.principal,
+        turn.rules,
+        server=name,
+        task_tool=sessions.task_tool(turn.principal, name, task_id),
+    )
 
 
 def mask(turn: Turn, plans: Sequence[Plan]) -> None:

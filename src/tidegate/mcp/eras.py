@@ -40,6 +40,10 @@ NAME_MEMBER: Final[Mapping[str, str]] = {
 }
 """The member of params that Mcp-Name repeats."""
 
+REMOVED: Final = frozenset({"initialize", "resources/subscribe", "resources/unsubscribe"})
+"""Requests of older revisions that leave something behind; 2026-07-28 has no state to leave it in.
+A server answers -32601 with HTTP 404 to each (2026-07-28, basic/transports)."""
+
 
 @dataclass(frozen=True, slots=True)
 class McpHeaders:
@@ -171,6 +175,15 @@ def accepts_events(headers: McpHeaders, *, named: bool) -> bool:
     return not named and (not headers.accept or "*/*" in types or "text/*" in types)
 
 
+def prefers_events(headers: McpHeaders) -> bool:
+    """Whether the client names the event stream first, before JSON."""
+    events, plain = (
+        headers.accept.find("text/event-stream"),
+        headers.accept.find("application/json"),
+    )
+    return events >= 0 and (plain < 0 or events < plain)
+
+
 def encode_value(value: str) -> str:
     """A header value for any text: as it is, or as the base64 sentinel where it would not last."""
     if _VISIBLE.fullmatch(value) and not _SENTINEL.fullmatch(value):
@@ -272,6 +285,7 @@ __all__ = [
     "LEGACY",
     "MODERN",
     "NAME_MEMBER",
+    "REMOVED",
     "SUPPORTED",
     "McpHeaders",
     "Rejection",
@@ -280,6 +294,7 @@ __all__ = [
     "decode_value",
     "encode_value",
     "named_by",
+    "prefers_events",
     "read_headers",
     "settle",
     "upstream_headers",

@@ -12,10 +12,12 @@ from typing import Final
 from tidegate import sse, strictjson
 from tidegate.jsonrpc import Id, Message, Request, Response, Tree
 from tidegate.mcp.answers import Incoming, parse
-from tidegate.mcp.eras import McpHeaders, Revision, upstream_headers
+from tidegate.mcp.eras import McpHeaders, Revision, prefers_events, upstream_headers
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
+_JSON_FIRST: Final = "application/json, text/event-stream"
+_EVENTS_FIRST: Final = "text/event-stream, application/json"
 _HARMLESS: Final = frozenset(
     {
         "completion/complete",
@@ -64,11 +66,17 @@ def outgoing(
 ) -> Outgoing:
     """The request for `message`, under `upstream_id` if that is not its own id.
 
-    Nothing of the client's head is copied but Mcp-Param-* and a well-formed traceparent, nothing
+    Nothing of the client's head is copied but Mcp-Param-*, a well-formed traceparent and, for
+    what may be asked again, which of the two forms of an answer it names first; nothing
     is left out of its message but the trace's baggage; the credential is the server's, the
     session id the upstream's own.
     """
-    own = [("Accept", "application/json, text/event-stream"), ("Content-Type", "application/json")]
+    replayable = isinstance(message, Request) and message.method in _HARMLESS
+    # A legacy server that is asked for a stream may end it early and have it resumed. What can be
+    # asked for once more is lost at no cost; the answer of a tool that ran is not.
+    streams = replayable and not revision.modern and prefers_events(headers)
+    own = [("Accept", _EVENTS_FIRST if streams else _JSON_FIRST)]
+    own.append(("Content-Type", "application/json"))
     own += _credentials(server, None if revision.modern else session)
     if isinstance(message, Response):
         own += _version(revision.version)
@@ -76,7 +84,6 @@ def outgoing(
     own += upstream_headers(message, revision, headers)
     value = message.encode(id=upstream_id) if isinstance(message, Request) else message.encode()
     value = _without_baggage(value)
-    replayable = isinstance(message, Request) and message.method in _HARMLESS
     return Outgoing(tuple(own), strictjson.dumps(value), replayable)
 
 

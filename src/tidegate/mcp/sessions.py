@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final, Generic, TypeVar
 
 from tidegate.jsonrpc import Id, typed
+from tidegate.mcp.eras import SUPPORTED
 from tidegate.policy import Principal
 
 Owner = tuple[str, str, str, str]
@@ -22,6 +23,7 @@ principal never has it, nor has the same name of another issuer or in another pr
 ANONYMOUS: Final = "anonymous"
 """The key id of a caller without a key (see policy.Principal)."""
 _MAX_QUESTIONS: Final = 1024
+_MAX_SERVERS: Final = 1024
 V = TypeVar("V")
 
 
@@ -89,6 +91,7 @@ class Sessions:
         self._idle_s = idle_s
         self._by_id: OrderedDict[str, Session] = OrderedDict()
         self._tasks: Recent[tuple[Owner, str, str]] = Recent(bound)
+        self._versions: Recent[tuple[str, ...]] = Recent(_MAX_SERVERS)
 
     def open(
         self, principal: Principal, server: str, upstream_id: str, version: str | None, now_s: float
@@ -140,6 +143,21 @@ class Sessions:
             return None
         entry = self._tasks.get((server, task_id))
         return entry[2] if entry is not None and entry[0] == owner_of(principal) else None
+
+    def learn_versions(self, server: str, listed: object) -> None:
+        """Remember which revisions a server (an address) listed when it was discovered.
+
+        Of what it says only revisions that the gateway speaks are kept, in our order; a list
+        without any is not one to go by.
+        """
+        named = listed if isinstance(listed, list) else []
+        spoken = tuple(version for version in SUPPORTED if version in named)
+        if spoken:
+            self._versions.put(server, spoken)
+
+    def versions(self, server: str) -> tuple[str, ...]:
+        """The revisions a client can use with `server`: all of ours until it was discovered."""
+        return self._versions.get(server) or SUPPORTED
 
 
 @dataclass(slots=True, eq=False)

@@ -8,7 +8,7 @@ Does not live here: the sessions themselves (http_sessions), what both eras shar
 from typing import Final
 
 from tidegate.jsonrpc import Batch, Id, Message, Request, Response, typed
-from tidegate.mcp.eras import BATCHING, LEGACY, McpHeaders
+from tidegate.mcp.eras import BATCHING, LEGACY, McpHeaders, prefers_events
 from tidegate.tools.doors import Refusal
 from tidegate.tools.http_edges import Watch, Web
 from tidegate.tools.http_sessions import Session, Sessions, message_of
@@ -164,12 +164,6 @@ def _in_a_served_revision(hello: Request) -> Request:
     if not isinstance(asked, str) or asked in LEGACY:
         return hello
     return Request(hello.id, hello.method, {**params, "protocolVersion": LEGACY[0]})
-
-
-def prefers_events(known: McpHeaders) -> bool:
-    """Whether the client names the event stream first, before JSON."""
-    events, json = known.accept.find("text/event-stream"), known.accept.find("application/json")
-    return events >= 0 and (json < 0 or events < json)
 
 
 def id_of(message: Message | Batch) -> Id | None:
