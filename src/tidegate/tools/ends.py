@@ -83,11 +83,26 @@ class HardEnd:
             self.arm(code)
             handle(number, frame)
 
+        # A handler in Python waits for the main thread, which a tool may block a moment after the
+        # signal has come. The interpreter writes its number to the pipe at once.
+        reading, writing = os.pipe()
+        os.set_blocking(writing, False)
+        watch = Thread(target=self._wait_for_interrupt, args=(reading, code), daemon=True)
+        watch.start()
+        woken = signal.set_wakeup_fd(writing, warn_on_full_buffer=False)
         signal.signal(signal.SIGINT, both)
         try:
             yield
         finally:
             signal.signal(signal.SIGINT, before)
+            signal.set_wakeup_fd(woken)
+            os.close(writing)
+
+    def _wait_for_interrupt(self, reading: int, code: int) -> None:
+        while numbers := os.read(reading, 64):
+            if signal.SIGINT in numbers:
+                self.arm(code)
+        os.close(reading)
 
     def __enter__(self) -> Self:
         return self
