@@ -83,13 +83,17 @@ def test_when_both_fail_the_client_gets_one_constant_answer(
         await world.behave("backup", backup)
         got = await world.ask(stream=stream)
         second, status, code = LAST.get(backup, (ONWARD.get(backup, ""), 502, FAILED))
-        rest = primary in RESTING and backup in RESTING
+        waits = [RESTING.get(name) for name in (primary, backup)]
+        if backup == "context-length":
+            # Too long for the backup is no word about the primary, whose window may be longer.
+            status, code, waits = 502, FAILED, waits[:1]
+        rest = None not in waits
         assert got.error is not None
         assert (got.status, got.error["code"]) == (503 if rest else status, code)
         assert set(got.error) == {"type", "code", "message", "request_id"}
         attempts = f"primary:{ONWARD[primary]},backup:{second}"
         assert got.headers["x-tidegate-attempts"] == attempts
-        waited = min(RESTING.get(name, 0) for name in (primary, backup)) if rest else None
+        waited = min(wait for wait in waits if wait is not None) if rest else None
         assert got.headers.get("retry-after") == (None if waited is None else str(waited))
         # Clients do not wait for more than two minutes: a retry before that is useless.
         assert got.headers["x-should-retry"] == ("true" if rest and waited == 5 else "false")
