@@ -1,5 +1,5 @@
 """What holds for all tests: how long an example takes says nothing on a busy machine, and the
-processes that they start hear of Ctrl-C although a shell started the tests in the background."""
+processes that they start hear of signals although the tests run in the background of a shell."""
 
 import signal
 
@@ -10,6 +10,8 @@ settings.register_profile(
 )
 settings.load_profile("busy")
 
+# What is ignored is inherited by every process from here on.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    # Inherited by every process from here on, if it stayed.
     signal.signal(signal.SIGINT, signal.default_int_handler)
+if signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)

@@ -12,6 +12,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from threading import Timer
 from typing import Any
 
 import pytest
@@ -42,7 +43,13 @@ class Wrapped:
         self.stdin.flush()
 
     def hear(self) -> Any:
-        return json.loads(self.stdout.readline())
+        # Not select: the line may be in the buffer already.
+        bound = Timer(WAIT_S, self.process.kill)
+        bound.start()
+        try:
+            return json.loads(self.stdout.readline())
+        finally:
+            bound.cancel()
 
     def everybody_has_left(self) -> str:
         """Stderr; its end means that nobody is left who has it, neither we nor a descendant."""
