@@ -340,4 +340,6 @@ def test_whatever_fails_providers_are_asked_no_more_than_attempts_times_tries(
         options={"retries": retries},
         routes=route(attempts=attempts),
     )
-    assert 1 <= asked <= attempts * (retries + 1)
+    # A reset on a kept connection is taken for one that was closed already: one call more.
+    replayed = scripts[:asked].count(resets)
+    assert 1 <= asked <= attempts * (retries + 1) + replayed
