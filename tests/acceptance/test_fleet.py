@@ -162,7 +162,8 @@ async def asked_until(
             answers.append((loop.time() - began_s, answer))
 
 
-@pytest.mark.parametrize("away_s", [1.0, pytest.param(3.0, marks=pytest.mark.full)])
+@pytest.mark.full
+@pytest.mark.parametrize("away_s", [1.0, 3.0])
 def test_a_stopped_server_stops_no_gateway(
     tmp_path: Path, server: RedisServer, away_s: float
 ) -> None:

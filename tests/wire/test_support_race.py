@@ -226,6 +226,7 @@ async def two_desks(folder: Path) -> AsyncIterator[tuple[Desk, Desk]]:
                 await desk.kill()
 
 
+@pytest.mark.full
 def test_two_processes_race_one_balance_and_die_and_the_file_is_right(tmp_path: Path) -> None:
     async def body() -> None:
         async with two_desks(tmp_path) as desks:
