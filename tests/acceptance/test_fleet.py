@@ -111,12 +111,9 @@ def test_what_a_killed_gateway_held_comes_back_when_its_leases_end(
         {"name": "streams", "concurrent": 5},
         {"name": "tokens", "tokens": 100_000, "window_s": 3_600.0},
     ]
-    deadlines = {"connect_s": 0.5, "first_token_s": 1.0, "total_s": 1.0, "stream_total_s": 1.0}
 
     async def body() -> None:
-        routes = [{"name": "default", "candidates": [{"provider": "only"}], "deadlines": deadlines}]
-        parts = {"limits": limits, "routes": routes}
-        async with fleet(tmp_path, server, 2, **parts) as (_, (one, other)):
+        async with fleet(tmp_path, server, 2, limits=limits) as (_, (one, other)):
             for _ in range(5):
                 await begin(one, "stuck", max_tokens=100)
             assert (await chat(other, max_tokens=5)).status == 429
@@ -128,12 +125,17 @@ def test_what_a_killed_gateway_held_comes_back_when_its_leases_end(
             leases = [name for name in client.zrange("tidegate:due", 0, -1) if name]
             assert len(leases) == 5
             client.zadd("tidegate:due", dict.fromkeys(leases, 1))
-            kept = client.hget("tidegate:leases", "")
-            assert isinstance(kept, bytes)
-            # The third number of the clock: when the next lease is due.
-            client.hset("tidegate:leases", "", kept[:16] + bytes(8) + kept[24:])
+            for _ in range(5):
+                kept = client.hget("tidegate:leases", "")
+                assert isinstance(kept, bytes)
+                # The third number of the clock: when the next lease is due. A sign of life of a
+                # gateway may write it between our two calls: then once more.
+                client.hset("tidegate:leases", "", kept[:16] + bytes(8) + kept[24:])
+                if (await chat(other, max_tokens=5)).status == 200:
+                    break
+            else:
+                raise AssertionError("what was held did not come back")
             client.close()
-            assert (await chat(other, max_tokens=5)).status == 200
             assert (await usage(server, streams)).reserved == 0
             after = await usage(server, tokens)
             assert (after.reserved, after.used - 43) == (0, held.reserved)
