@@ -7,7 +7,7 @@ import signal
 import sqlite3
 from collections import Counter
 from collections.abc import Callable
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +67,20 @@ async def scraped(gateway: Running) -> dict[str, float]:
     for family in text_string_to_metric_families(answer.body.decode()):
         for sample in family.samples:
             found[sample.name] = found.get(sample.name, 0.0) + sample.value
+    return found
+
+
+async def scraped_until(
+    gateway: Running, true: Callable[[dict[str, float]], bool]
+) -> dict[str, float]:
+    """Scrape until the samples are as wanted, or give the last ones to be judged.
+
+    A request is counted a moment after its answer has left.
+    """
+    with suppress(TimeoutError):
+        async with asyncio.timeout(WAIT_S):
+            while not true(found := await scraped(gateway)):
+                pass
     return found
 
 

@@ -18,7 +18,7 @@ from tests.acceptance.crews import (
     pid,
     readiness,
     replaced,
-    scraped,
+    scraped_until,
 )
 from tests.acceptance.processes import START_S, serving, started, tidegate
 from tests.acceptance.test_reloaded import FAILED, NEW_KEY, reloaded, with_key
@@ -67,7 +67,9 @@ def test_they_share_one_quota_and_one_record_and_leave_nothing_behind(
                 assert upstream.begun["held"] == CAP
                 status, report = await readiness(gateway)
                 assert (status, report["workers"]["accepting"]) == (200, workers)
-                numbers = await scraped(gateway)
+                numbers = await scraped_until(
+                    gateway, lambda found: found.get("tidegate_requests_total", 0) >= 3 * CAP
+                )
                 assert numbers["tidegate_requests_total"] == 3 * CAP
                 assert numbers["tidegate_limit_rejections_total"] == 2 * CAP
                 assert await gateway.stop() == 0

@@ -17,6 +17,7 @@ from tests.acceptance.crews import (
     readiness,
     replaced,
     scraped,
+    scraped_until,
     until,
     until_ready,
 )
@@ -253,7 +254,10 @@ def test_a_worker_that_hangs_delays_neither_clients_nor_probes_for_long(tmp_path
                 assert [(await chat(gateway)).status for _ in range(6)] == [200] * 6
                 status, report = await readiness(gateway)
                 assert (status, report["ready"]) == (200, True)
-                assert (await scraped(gateway))["tidegate_requests_total"] == 6
+                numbers = await scraped_until(
+                    gateway, lambda found: found.get("tidegate_requests_total", 0) >= 6
+                )
+                assert numbers["tidegate_requests_total"] == 6
                 kill(gateway, 1, signal.SIGCONT)
 
     asyncio.run(body())
