@@ -10,20 +10,21 @@ import atexit
 import os
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
 import pytest
 import redis
 
-WAIT_S = 5.0
+from tests.ports import free_port
+
+WAIT_S = 30.0
 _READY = "eady to accept connections"
 NAMES = ("redis-server", "valkey-server")
 
@@ -35,7 +36,7 @@ class RedisServer:
         self, folder: Path, options: Mapping[str, str] | None = None, port: int = 0
     ) -> None:
         self.folder = folder
-        self.port = port or _free_port()
+        self.port = port or free_port()
         self._options = {"appendonly": "yes", "save": "", **(options or {})}
         self._process: subprocess.Popen[str] | None = None
         self._reader: threading.Thread | None = None
@@ -151,13 +152,3 @@ def need_redis() -> None:
     if os.environ.get("CI"):
         pytest.fail(why)
     pytest.skip(why)
-
-
-def _free_port() -> int:
-    # A cluster takes the port 10,000 above its own, too.
-    with ExitStack() as tried:
-        while True:
-            probe = tried.enter_context(socket.socket())
-            probe.bind(("127.0.0.1", 0))
-            if (port := int(probe.getsockname()[1])) <= 55_535:
-                return port

@@ -20,8 +20,8 @@ from typing import Any
 from tidegate.testing.sockets import Answer, RawClient
 
 HOST = "127.0.0.1"
-START_S = 20.0
-WAIT_S = 10.0
+START_S = 60.0
+WAIT_S = 30.0
 """Other tests run beside these on the same cores, so a process may take its time."""
 
 _READY = re.compile(r"tidegate ready: http://\S+:(\d+) admin: http://\S+:(\d+)")

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.acceptance.processes import Running, started
+from tests.acceptance.processes import START_S, Running, started
 from tests.seed.harness import deltas
 from tests.seed.lines import CURL_LINES, parse
 from tidegate.demo.leaky_provider import MASKED
@@ -41,7 +41,7 @@ def recipe(target: str) -> list[str]:
         env={name: value for name, value in os.environ.items() if name not in _OF_OUTER_MAKE},
         capture_output=True,
         text=True,
-        timeout=10,
+        timeout=START_S,
         check=True,
     )
     return done.stdout.splitlines()

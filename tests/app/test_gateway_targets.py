@@ -2,10 +2,10 @@
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import Any
 
+from tests.ports import free_port
 from tidegate.config import Config, load_config_text
 from tidegate.gateway.app import CHAT_PATH, Gateway
 from tidegate.testing.asgi import ASGIClient
@@ -16,8 +16,7 @@ ASK = b'{"messages":[{"role":"user","content":"x"}]}'
 
 def configured(folder: Path, *providers: str) -> Config:
     """A gateway in front of ports at which nobody listens; each opens at its first failure."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        base = f"http://127.0.0.1:{gone.getsockname()[1]}/v1"
+    base = f"http://127.0.0.1:{free_port()}/v1"
     tree = {
         "identity": {"anonymous": {"principal": "p", "tenant": "t", "roles": ["tenant"]}},
         "store": {"url": "memory:"},

@@ -20,27 +20,16 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
+from tests.ports import free_ports
+
 SERVE = (sys.executable, "-m", "tidegate", "serve")
-START_S = 20.0
-STOP_S = 10.0
+START_S = 60.0
+STOP_S = 30.0
 _POLL_S = 0.02
 
 
 class CannotStart(RuntimeError):
     """The gateway did not come up; the text holds the end of its stderr."""
-
-
-def free_ports(count: int) -> list[int]:
-    """Ports that nobody listens on right now."""
-    socks = []
-    for _ in range(count):
-        sock = socket.socket()
-        sock.bind(("127.0.0.1", 0))
-        socks.append(sock)
-    ports = [sock.getsockname()[1] for sock in socks]
-    for sock in socks:
-        sock.close()
-    return ports
 
 
 class Gateway:

@@ -10,10 +10,10 @@ import re
 import pytest
 
 from tests.casebook import behaviors
-from tests.casebook.gateways import free_ports
 from tests.casebook.seen import Exchange, check, equal, short
 from tests.casebook.waiting import passing
 from tests.casebook.world import World, lacks, play
+from tests.ports import free_port
 
 pytestmark = pytest.mark.full
 FORBIDDEN = (
@@ -49,7 +49,7 @@ TRACE = (
 
 def test_case_P4_30() -> None:
     async def body() -> None:
-        (closed,) = free_ports(1)
+        closed = free_port()
         # A server that speaks no TLS, for the provider that is configured with https.
         plain = await asyncio.start_server(no_tls, "127.0.0.1", 0)
         port = plain.sockets[0].getsockname()[1]

@@ -16,7 +16,8 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
-from tests.foreign.gateway import START_S, free_port, gateway
+from tests.foreign.gateway import START_S, gateway
+from tests.ports import free_port
 
 TIMEOUT_S = 600.0
 LATE_S = 1.0

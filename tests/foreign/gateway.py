@@ -1,6 +1,6 @@
 """What does a foreign suite measure? A real gateway on loopback, in front of the suite's capture.
 
-Lives here: the configuration, the process, free ports. Every wait is bounded, and a process is
+Lives here: the configuration, the process. Every wait is bounded, and a process is
 ended by its own handle. Does not live here: the suites.
 """
 
@@ -8,7 +8,6 @@ import json
 import os
 import re
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -17,7 +16,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-START_S = 20.0
+START_S = 60.0
 KEY = "-".join(("key", "of", "the", "suites"))
 _READY = re.compile(r"tidegate ready: http://\S+:(\d+)")
 
@@ -31,13 +30,6 @@ REDACTION: dict[str, Any] = {
     "detectors": {"phone": {"action": "mask", "regions": ["US"]}},
     "custom": [_NEVER_ISSUED],
 }
-
-
-def free_port() -> int:
-    """A port of loopback that nobody listens on."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
 
 
 @contextmanager

@@ -12,7 +12,8 @@ import sys
 import tempfile
 from pathlib import Path
 
-from tests.foreign.gateway import KEY, free_port, gateway
+from tests.foreign.gateway import KEY, gateway
+from tests.ports import free_port
 
 TIMEOUT_S = 1_200.0
 

@@ -23,8 +23,8 @@ from tidegate.sse import Decoder
 from tidegate.testing.sockets import Answer, RawClient
 
 EXAMPLES = Path(__file__).parent.parent.parent / "examples"
-START_S = 15.0
-STOP_S = 10.0
+START_S = 60.0
+STOP_S = 30.0
 T = TypeVar("T")
 
 

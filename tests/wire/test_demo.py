@@ -19,7 +19,7 @@ from tidegate.demo.leaky_provider import MASKED
 from tidegate.demo.listener import bind, port_of
 
 TIDEGATE = [sys.executable, "-m", "tidegate"]
-WAIT_S = 30.0  # a whole process tree, on a machine that is busy with other tests
+WAIT_S = 60.0  # a whole process tree, on a machine that is busy with other tests
 
 
 @contextmanager

@@ -2,7 +2,6 @@
 
 import asyncio
 import json
-import socket
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import msgspec
 import pytest
 import yaml
 
+from tests.ports import free_port
 from tests.wire.listening import listening
 from tidegate.cli import run
 from tidegate.config import load_config
@@ -137,8 +137,7 @@ def test_a_listener_for_other_machines_is_asked_by_its_name(
 
 
 def test_where_nothing_listens_it_says_so(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    port = free_port()
     write(folder, port)
     assert run(["providers"]) == 1
     says = f"http://127.0.0.1:{port}/targets: nothing listens there (Connection refused)."

@@ -19,7 +19,7 @@ from mcp import Client, StdioServerParameters
 from mcp.shared.exceptions import MCPError
 
 SERVE = [sys.executable, "-m", "tidegate", "mcp", "serve"]
-WAIT_S = 15.0  # a whole process, on a machine that is busy with other tests
+WAIT_S = 60.0  # a whole process, on a machine that is busy with other tests
 # A process costs most of a second: the variants belong to the full tier.
 FULL_TRUE = pytest.param(True, marks=pytest.mark.full)
 FULL_MODES = [pytest.param(mode, marks=pytest.mark.full) for mode in ("legacy", "2026-07-28")]

@@ -23,7 +23,7 @@ from tests.unit.tools.web import ENVELOPE, MODERN
 from tests.wire.test_task1_stdio import environment
 
 pytestmark = pytest.mark.full  # a process for each
-WAIT_S = 15.0  # a whole process, on a machine that is busy with other tests
+WAIT_S = 60.0  # a whole process, on a machine that is busy with other tests
 TOOLS = '''
 import asyncio, os
 from tidegate.tools import StrictInput, ToolContext, ToolServer, strict_tool

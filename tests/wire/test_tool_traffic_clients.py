@@ -1,7 +1,6 @@
 """Do official MCP clients work through the gateway's MCP path, over real sockets on both sides?"""
 
 import asyncio
-import socket
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
@@ -13,6 +12,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
 
 from tests.app.mcp_world import CREDENTIAL, TOKENS, World
+from tests.ports import free_port
 from tidegate.demo.listener import bind, listening
 from tidegate.demo.mcp_backend import McpBackend
 from tidegate.testing.asgi import WAIT_S
@@ -161,9 +161,7 @@ def test_sockets_to_the_server_are_used_again(mode: str, version: str) -> None:
 
 def test_a_dead_server_is_one_generic_error() -> None:
     async def body() -> None:
-        with socket.socket() as unused:
-            unused.bind(("127.0.0.1", 0))
-            url = f"http://127.0.0.1:{unused.getsockname()[1]}/mcp"
+        url = f"http://127.0.0.1:{free_port()}/mcp"
         transport = AiohttpTransport()
         await transport.open()
         world = World(url=url, transport=transport)

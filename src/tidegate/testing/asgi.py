@@ -17,8 +17,8 @@ Send = Callable[[Message], Awaitable[None]]
 ASGIApp = Callable[[MutableMapping[str, Any], Receive, Send], Awaitable[None]]
 Headers = Iterable[tuple[str, str]]
 
-WAIT_S = 5.0
-"""No wait of a test lasts longer; then TimeoutError."""
+WAIT_S = 30.0
+"""No wait of a test lasts longer; then TimeoutError. Only a test that fails waits so long."""
 
 
 class ASGIClient:
