@@ -17,15 +17,16 @@ from tidegate.gateway.charge import Charging
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
-from tidegate.gateway.tool_call import ToolServer, ToolTrafficPolicy
+from tidegate.gateway.tool_carrier import Carriers
 from tidegate.gateway.tool_traffic import ToolTraffic
+from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
 from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
 from tidegate.identity.keys import KeyEntry, KeyTable
 from tidegate.jsonrpc import error_of
 from tidegate.limits import LimitTable, MemoryLedger
 from tidegate.limits.ledger import Limit
 from tidegate.mcp import Rule, RuleSet
-from tidegate.mcp.http_upstream import ServerAddress
+from tidegate.mcp.servers import ServerAddress
 from tidegate.policy import Principal
 from tidegate.records.entries import Trail
 from tidegate.redaction import RedactionPolicy
@@ -248,7 +249,8 @@ class World:
             bodies=BodyReader(BodyGate(1 << 26), max_bytes=1 << 22),
             charging=Charging(MemoryLedger(self.clock), "test"),
             accounting=Accounting(self.records, Metrics(), self.clock),  # type: ignore[arg-type]
-            upstream=self.upstream,
+            carriers=Carriers(self.upstream),
+            times=self.upstream.times,
             clock=self.clock,
         )
         self.client = ASGIClient(self)

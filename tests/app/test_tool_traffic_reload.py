@@ -6,8 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.app.mcp_world import OFF, Asked, World, ask, echo, value
-from tidegate.gateway.tool_call import ToolServer
-from tidegate.mcp.http_upstream import ServerAddress
+from tidegate.gateway.tool_turn import ToolServer
+from tidegate.mcp.servers import ServerAddress
 
 
 async def minting(asked: Asked) -> None:

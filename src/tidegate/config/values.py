@@ -21,7 +21,7 @@ from tidegate.identity.jwt_claims import IssuerSettings
 from tidegate.limits import ledger
 from tidegate.limits.prices import Price, PriceTable
 from tidegate.mcp import Rule, RuleSet, TenantRules, compile_condition
-from tidegate.mcp.http_upstream import ServerAddress
+from tidegate.mcp.servers import ServerAddress
 from tidegate.policy import Principal
 from tidegate.providers import base
 from tidegate.routing import BreakerSettings, Cooling, Deadlines, RouteTable, Target

@@ -38,6 +38,7 @@ from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
 from tidegate.gateway.stores import ledger_for
 from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
+from tidegate.gateway.tool_carrier import Carriers
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.identity.jwks import TokenKeys
@@ -248,7 +249,8 @@ class Gateway:
             bodies=BodyReader(gate, max_bytes=values.caps(self.config).mcp_body_bytes),
             charging=self._charging,
             accounting=self._accounting,
-            upstream=self._tool_upstream,
+            carriers=Carriers(self._tool_upstream),
+            times=self._tool_upstream.times,
             clock=self._clock,
         )
 

@@ -14,9 +14,9 @@ from typing import Final, TypeVar
 
 from tidegate import sse, strictjson
 from tidegate.gateway.respond import Header, Responder
-from tidegate.gateway.tool_call import Turn
+from tidegate.gateway.tool_turn import Plan, Turn
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
+from tidegate.jsonrpc import Code, Id, Notification, Tree, typed
 from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
 from tidegate.mcp.authorize import LISTED_KIND, subject_of
 from tidegate.mcp.denials import Refusal, unknown
@@ -59,14 +59,16 @@ class Shaper:
     `opened` is the session this answer opened; it learns its version from the answer.
     """
 
-    __slots__ = ("_running", "_sessions", "_turn", "call", "counts", "opened")
+    __slots__ = ("_may_see", "_server", "_sessions", "_turn", "call", "counts", "opened", "running")
 
-    def __init__(self, turn: Turn, call: Request, running: RunningCall, sessions: Sessions) -> None:
+    def __init__(self, turn: Turn, plan: Plan, running: RunningCall, sessions: Sessions) -> None:
         self._turn = turn
-        self.call = call
+        self._server = plan.server
+        self._may_see = partial(turn.may_see, plan.server)
+        self.call = plan.request
         self.opened: Session | None = None
         self.counts = Counts()
-        self._running = running
+        self.running = running
         self._sessions = sessions
 
     def learn(self, message: Reply | Note | Ask) -> None:
@@ -99,7 +101,7 @@ class Shaper:
             value = self._filtered(value)
         lists = self.call.method in LISTED_KIND
         shown = self._own_subscription(self._masked(value, lists=lists))
-        if shown is not message[member] or typed(self._running.upstream_id) != typed(self.call.id):
+        if shown is not message[member] or typed(self.running.upstream_id) != typed(self.call.id):
             message = {"jsonrpc": "2.0", "id": self.call.id, member: shown}
         elif cleaned is not reply:
             message = {**message, "id": self.call.id}
@@ -112,7 +114,7 @@ class Shaper:
         params = aside.message.get("params")
         known = params if isinstance(params, dict) else None
         if isinstance(aside, Note):
-            if turn.hides and not may_hear(Notification(aside.method, known), turn.may_see):
+            if turn.hides and not may_hear(Notification(aside.method, known), self._may_see):
                 return None
         elif turn.session is None:
             return None  # nowhere to send the client's answer; and never in the modern era
@@ -130,14 +132,14 @@ class Shaper:
         if turn.hides and self.call.method in LISTED_KIND and not isinstance(result, dict):
             raise ServerFailed("malformed")
         if turn.hides:
-            result = filter_result(result, turn.may_see)
+            result = filter_result(result, self._may_see)
         if self.call.method == "tasks/list":
-            owned = partial(self._sessions.task_tool, turn.principal, turn.server.address.name)
+            owned = partial(self._sessions.task_tool, turn.principal, self._server.name)
             result = filter_tasks(result, lambda task_id: owned(task_id) is not None)
         return made_private(result)
 
     def _masked(self, value: object, *, lists: bool = False, uri: bool = False) -> object:
-        masked, found = self._turn.server.masking.mask_result(value, self._turn.principal.tenant)
+        masked, found = self._server.masking.mask_result(value, self._turn.principal.tenant)
         self.counts.add(found)
         return value if masked is value else restored(value, masked, lists=lists, uri=uri)
 
@@ -147,24 +149,22 @@ class Shaper:
             version = result.get("protocolVersion")
             self.opened.version = version if version in LEGACY else None
         if self.call.method == "server/discover" and isinstance(result, dict):
-            address = self._turn.server.address.url
-            self._sessions.learn_versions(address, result.get("supportedVersions"))
+            self._sessions.learn_versions(self._server.key, result.get("supportedVersions"))
         if self.call.method != "tools/call" or not isinstance(result, dict):
             return
         task = result.get("task")
         holder = task if isinstance(task, dict) else result
         task_id, tool = holder.get("taskId"), subject_of(self.call)
         if isinstance(task_id, str) and tool is not None:
-            turn = self._turn
-            name = turn.server.address.name
-            self._sessions.begin_task(turn.principal, name, task_id, tool.name)
+            principal, name = self._turn.principal, self._server.name
+            self._sessions.begin_task(principal, name, task_id, tool.name)
 
     def _own_subscription(self, params: object) -> object:
         """`params` under the client's id, where the upstream repeats the one we gave the call."""
         meta = params.get("_meta") if isinstance(params, dict) else None
         if not isinstance(params, dict) or not isinstance(meta, dict):
             return params
-        ours, theirs = self._running.upstream_id, self.call.id
+        ours, theirs = self.running.upstream_id, self.call.id
         if typed(ours) == typed(theirs) or meta.get(_SUBSCRIPTION) not in (ours, str(ours)):
             return params
         named: Id = str(theirs) if isinstance(meta[_SUBSCRIPTION], str) else theirs

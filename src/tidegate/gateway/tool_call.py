@@ -1,21 +1,17 @@
 """What was decided about each message of this MCP request, before anything is forwarded?
 
-Lives here: one request on its way (Turn), what becomes of each of its messages (Plan), and the
-steps that need no waiting: read, compare with the headers, authorize. Does not live here: the
-decisions themselves (mcp), their order and everything that waits (tool_traffic).
+Lives here: the steps that need no waiting: read, compare with the headers, authorize, mask. Does
+not live here: the decisions themselves (mcp), their order and everything that waits (tool_traffic).
 """
 
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import Final
 
 from tidegate import strictjson
 from tidegate.errors import MethodNotAllowed, TidegateError
 from tidegate.gateway.filters import guarded
-from tidegate.gateway.identify import TokenGate
-from tidegate.gateway.masking import Masking
-from tidegate.gateway.respond import Responder
-from tidegate.identity.keys import KeyTable
+from tidegate.gateway.tool_turn import Plan, Rejected, ToolServer, Turn, no_session
 from tidegate.jsonrpc import (
     Batch,
     Call,
@@ -26,142 +22,33 @@ from tidegate.jsonrpc import (
     Notification,
     Request,
     Response,
-    Tree,
     classify,
     error_body,
-    error_of,
     has_oversized_integer,
     typed,
 )
-from tidegate.limits.ledger import LimitTable
 from tidegate.mcp.authorize import (
     INVALID_PARAMS,
     METHODS,
     UNKNOWN_METHOD,
-    Subject,
     authorize,
-    is_visible,
     subject_of,
 )
 from tidegate.mcp.batch import flaw_of
-from tidegate.mcp.denials import Hiding, Profile, Refusal, refusal
+from tidegate.mcp.denials import Refusal, refusal
 from tidegate.mcp.eras import (
     MODERN,
     REMOVED,
-    McpHeaders,
     Rejection,
-    Revision,
     settle,
     with_arguments,
 )
-from tidegate.mcp.http_upstream import ServerAddress
 from tidegate.mcp.listing import narrow_subscription
-from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.sessions import RunningCalls, Session, Sessions
-from tidegate.policy import Allow, Decision, Deny, Principal
-from tidegate.records.entries import Trail
+from tidegate.policy import Allow, Decision, Deny
 from tidegate.redaction import redact_tree
 
 _STEP_NAME: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
-
-
-@dataclass(frozen=True, slots=True)
-class ToolServer:
-    """One MCP server and what is masked in its traffic."""
-
-    address: ServerAddress
-    masking: Masking
-
-
-@dataclass(frozen=True, slots=True)
-class ToolTrafficPolicy:
-    """What one configuration revision says about MCP; swapped whole at a reload.
-
-    `servers` by name; this release serves the first one.
-    """
-
-    revision: str
-    keys: KeyTable
-    rules: RuleSet | TenantRules
-    servers: Mapping[str, ToolServer]
-    limits: LimitTable
-    errors: Profile = "brief"
-    hide_denied: Hiding = "full"
-    tokens: TokenGate | None = None
-
-
-class Rejected(Exception):
-    """The whole request is refused: `refusal` is the answer, `code` the word for the record."""
-
-    def __init__(self, refusal: Refusal, code: str = "gateway.invalid_request") -> None:
-        super().__init__(code)
-        self.refusal = refusal
-        self.code = code
-
-
-@dataclass(slots=True)
-class Turn:
-    """One MCP request and everything it was found to be; changed only by the path function."""
-
-    policy: ToolTrafficPolicy
-    server: ToolServer
-    principal: Principal
-    headers: McpHeaders
-    trail: Trail
-    responder: Responder
-    peer: object = None
-    session: Session | None = None
-    revision: Revision = field(default_factory=Revision)
-    id: Id | None = None
-
-    @property
-    def hides(self) -> bool:
-        """Whether lists show only what may be called."""
-        return self.policy.hide_denied != "off"
-
-    @property
-    def rules(self) -> RuleSet:
-        """What counts for this principal."""
-        return self.policy.rules.of(self.principal.tenant)
-
-    def may_see(self, subject: Subject) -> bool:
-        """Whether the principal may use the thing in some way."""
-        name = self.server.address.name
-        return is_visible(subject, self.principal, self.rules, server=name)
-
-    def error_body(self, error: TidegateError, request_id: str) -> Tree:
-        """The dialect of this path, for the responder: JSON-RPC with the id, once it is known."""
-        return error_of(error, request_id, id=self.id)
-
-
-@dataclass(slots=True)
-class Plan:
-    """What becomes of one message: answered by us (`refusal`), forwarded, or dropped.
-
-    `message` is what is forwarded: narrowed, masked and aimed where that was necessary; `headers`
-    are those of the client that may go with it. `outcome` is the word for its end.
-    """
-
-    message: Message
-    headers: McpHeaders
-    refusal: Refusal | None = None
-    forwards: bool = True
-    outcome: str = "ok"
-
-    @property
-    def charged_tool(self) -> str | None:
-        """The tool this would run, which counts against limits; None if it runs none."""
-        call = self.message
-        if not self.forwards or isinstance(call, Response) or call.method != "tools/call":
-            return None
-        return str((call.params or {}).get("name"))
-
-    def refuse(self, error: TidegateError, turn: "Turn") -> None:
-        """Answer with `error` instead of forwarding; a notification is dropped."""
-        self.forwards, self.outcome = False, error.code
-        if isinstance(self.message, Request):
-            body = error_of(error, turn.responder.request_id, id=self.message.id)
-            self.refusal = Refusal(body)
 
 
 def read(data: bytes) -> Message | Batch:
@@ -200,7 +87,7 @@ def place(turn: Turn, message: Message | Batch, sessions: Sessions, now_s: float
         turn.trail.step("headers", "deny", code=revision.code.name.lower())
         data = revision.data
         if data is not None and "supported" in data:
-            data = {**data, "supported": list(sessions.versions(turn.server.address.url))}
+            data = {**data, "supported": list(sessions.versions(turn.policy.realm))}
         body = error_body(turn.id, revision.code, revision.message, data)
         raise Rejected(Refusal(body, 400))
     turn.revision = revision
@@ -227,25 +114,26 @@ def place_ending(turn: Turn, sessions: Sessions, now_s: float) -> None:
 def _session(turn: Turn, session_id: str, sessions: Sessions, now_s: float) -> Session | None:
     """The session, unless a new configuration has put another server in the place of its own."""
     session = sessions.find(session_id, turn.principal, now_s)
-    return session if session and session.server == turn.server.address.url else None
+    return session if session and session.server == turn.policy.realm else None
 
 
-def no_session(id: Id | None) -> Refusal:  # noqa: A002 - the member's own name
-    """Unknown, ended or somebody else's: only a 404 makes clients begin a new one."""
-    return Refusal(error_body(id, Code.INVALID_REQUEST, "Session not found"), 404)
+def aim(turn: Turn, message: Message) -> tuple[ToolServer, Message]:
+    """Where a message goes, and the message as that server knows it."""
+    return next(iter(turn.policy.servers.values())), message
 
 
-def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls) -> Plan:
+def judge(turn: Turn, asked: Message, sessions: Sessions, calls: RunningCalls) -> Plan:
     """Whether one message may pass; the decision becomes a step of the record."""
+    server, message = aim(turn, asked)
     if isinstance(message, Response):
-        asked = turn.session is not None and turn.session.questions.take(typed(message.id))
-        turn.trail.step("answer", "allow" if asked else "drop")
-        return Plan(message, turn.headers, forwards=asked)
-    decision = _decision(turn, message, sessions)
-    plan = Plan(message, turn.headers)
+        answers = turn.session is not None and turn.session.questions.take(typed(message.id))
+        turn.trail.step("answer", "allow" if answers else "drop")
+        return Plan(message, server, turn.headers, forwards=answers)
+    decision = _decision(turn, server, message, sessions)
+    plan = Plan(message, server, turn.headers)
     if isinstance(decision, Allow) and message.method == "subscriptions/listen":
         decision = _narrow(turn, plan, decision)
-    _note(turn, message, decision)
+    _note(turn, server, message, decision)
     if isinstance(decision, Deny):
         plan.forwards, plan.outcome = False, decision.reason
         if isinstance(message, Request):
@@ -263,10 +151,10 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
     return plan
 
 
-def _decision(turn: Turn, message: Call, sessions: Sessions) -> Decision:
+def _decision(turn: Turn, server: ToolServer, message: Call, sessions: Sessions) -> Decision:
     if turn.revision.modern and message.method in REMOVED:
         return Deny(METHODS, UNKNOWN_METHOD)
-    name = turn.server.address.name
+    name = server.name
     task_id = (message.params or {}).get("taskId")
     return authorize(
         message,
@@ -296,7 +184,7 @@ def _narrow(turn: Turn, plan: Plan, decision: Decision) -> Decision:
     message = plan.message
     if not isinstance(message, Request):
         return Deny(METHODS, INVALID_PARAMS)
-    narrowed = narrow_subscription(message, turn.may_see)
+    narrowed = narrow_subscription(message, partial(turn.may_see, plan.server))
     if narrowed is None:
         return Deny(METHODS, INVALID_PARAMS)
     plan.message = narrowed
@@ -318,10 +206,10 @@ def _aim_cancel(turn: Turn, plan: Plan, message: Notification, calls: RunningCal
     plan.message = aimed
 
 
-def _note(turn: Turn, message: Call, decision: Decision) -> None:
+def _note(turn: Turn, server: ToolServer, message: Call, decision: Decision) -> None:
     """The step of the record: what was asked for, the rule, and what its conditions looked at."""
     subject = subject_of(message)
-    asked: dict[str, object] = {"method": message.method, "server": turn.server.address.name}
+    asked: dict[str, object] = {"method": message.method, "server": server.name}
     if subject is not None:
         asked[_STEP_NAME[subject.kind]] = subject.name
     arguments = (message.params or {}).get("arguments")
@@ -336,13 +224,13 @@ def _note(turn: Turn, message: Call, decision: Decision) -> None:
 
 def _mask_arguments(turn: Turn, plan: Plan) -> None:
     """Apply the redaction of tool arguments to a call that will be forwarded."""
-    mode, call = turn.server.masking.tool_arguments, plan.message
+    mode, call = plan.server.masking.tool_arguments, plan.message
     if mode == "off" or not isinstance(call, Request | Notification):
         return
     arguments = (call.params or {}).get("arguments")
     if not isinstance(arguments, dict):
         return
-    policy = turn.server.masking.policy_for(turn.principal.tenant)
+    policy = plan.server.masking.policy_for(turn.principal.tenant)
     applied = policy if mode == "enforce" else policy.observing()
     masked, found = guarded(redact_tree, arguments, applied)
     turn.trail.counts("redact_arguments", mode, found, unscanned=found.unscanned)
@@ -365,16 +253,4 @@ def _changes(old: object, new: object) -> Iterator[tuple[str, str]]:
         yield str(old), new
 
 
-__all__ = [
-    "Plan",
-    "Rejected",
-    "ToolServer",
-    "ToolTrafficPolicy",
-    "Turn",
-    "judge",
-    "mask",
-    "no_session",
-    "place",
-    "place_ending",
-    "read",
-]
+__all__ = ["judge", "mask", "place", "place_ending", "read"]

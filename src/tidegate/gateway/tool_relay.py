@@ -10,15 +10,16 @@ import logging
 from collections.abc import Mapping
 from typing import Final
 
+from tidegate.clock import Clock
 from tidegate.errors import TidegateError
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
-from tidegate.gateway.tool_call import Plan, Turn, no_session
-from tidegate.gateway.tool_upstream import Exchange, ServerFailed, ToolUpstream
-from tidegate.jsonrpc import Id, Notification, Request, Tree, error_of
+from tidegate.gateway.tool_carrier import Carrier, Carriers, Exchange
+from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
+from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.jsonrpc import Id, Notification, Tree, error_of
 from tidegate.mcp.answers import Incoming, Reply, generic, sort
-from tidegate.mcp.http_upstream import Outgoing, ending, outgoing
 from tidegate.mcp.sessions import RunningCall, RunningCalls, Sessions
 from tidegate.transport.upstream import Failure
 
@@ -32,20 +33,22 @@ _MOST_SESSION_CHARS: Final = 1024
 class ToolRelay:
     """Forwards messages to their server. One per application; holds what outlives a request."""
 
-    def __init__(self, upstream: ToolUpstream) -> None:
-        self.upstream = upstream
+    def __init__(self, carriers: Carriers, clock: Clock, *, keep_alive_s: float) -> None:
+        self._carriers = carriers
+        self._clock = clock
+        self._keep_alive_s = keep_alive_s
         self.sessions = Sessions()
         self.calls = RunningCalls()
 
     async def deliver(self, turn: Turn, plan: Plan) -> int:
         """Forward what has no answer; the upstream's status, 0 for none."""
-        message = self._outgoing(turn, plan)
+        carrier = self._carriers.of(plan.server.place)
         try:
-            with self.upstream.exchange(turn.server.address.url, message) as exchange:
+            with carrier.exchange(plan.asked(turn)) as exchange:
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
-            _note_failed(turn, failed, 0)
+            _note_failed(turn, plan.server, failed, 0)
             return 0
         turn.trail.step("upstream", "ok", status=status)
         if status == 404 and turn.session is not None:
@@ -57,22 +60,20 @@ class ToolRelay:
 
         Returns the word for the end of the request.
         """
-        call = plan.message
-        if not isinstance(call, Request):
-            raise TypeError("only a request has an answer")
-        name, url = turn.server.address.name, turn.server.address.url
-        with self.calls.running(turn.principal, name, turn.session, call.id, turn.peer) as running:
-            shaper = Shaper(turn, call, running, self.sessions)
-            message = self._outgoing(turn, plan, running.upstream_id)
-            endless = call.method == "subscriptions/listen"
+        server, call = plan.server, plan.request
+        carrier = self._carriers.of(server.place)
+        with self.calls.running(
+            turn.principal, server.name, turn.session, call.id, turn.peer
+        ) as running:
+            shaper = Shaper(turn, plan, running, self.sessions)
             try:
-                with self.upstream.exchange(url, message, endless=endless) as exchange:
-                    return await self._relay(turn, exchange, shaper, running, collected)
+                with carrier.exchange(plan.asked(turn, running.upstream_id)) as exchange:
+                    return await self._relay(turn, plan, exchange, shaper, collected)
             except asyncio.CancelledError:
-                self._cancel(turn, call, running)
+                self._cancel(turn, plan, carrier, running)
                 raise
             finally:
-                mode = turn.server.masking.tool_results
+                mode = server.masking.tool_results
                 found = shaper.counts
                 turn.trail.counts("redact_result", mode, found, unscanned=found.unscanned)
 
@@ -81,14 +82,14 @@ class ToolRelay:
         session = turn.session
         if session is None:
             raise TypeError("there is no session to end")
-        message = ending(turn.server.address, session.version, session.upstream_id)
-        url = turn.server.address.url
+        server = next(iter(turn.policy.servers.values()))
+        carrier = self._carriers.of(server.place)
         try:
-            with self.upstream.exchange(url, message, method="DELETE") as exchange:
+            with carrier.ending(session.upstream_id, session.version) as exchange:
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
-            _note_failed(turn, failed, 0)
+            _note_failed(turn, server, failed, 0)
             status = 0
         if status == 405:
             await turn.responder.empty(405, ((b"allow", b"POST"),))
@@ -101,30 +102,31 @@ class ToolRelay:
     async def _relay(
         self,
         turn: Turn,
+        plan: Plan,
         exchange: Exchange,
         shaper: Shaper,
-        running: RunningCall,
         collected: Collected | None,
     ) -> str:
         """Bring the answer home; whatever goes wrong becomes one, too."""
-        keep_alive_s = self.upstream.times.keep_alive_s
-        client: ClientSide | Collected = collected or ClientSide(turn, keep_alive_s=keep_alive_s)
+        client: ClientSide | Collected = collected or ClientSide(
+            turn, keep_alive_s=self._keep_alive_s
+        )
         status, word = 0, "ok"
         try:
             status, head = await exchange.head()
-            self._check_status(turn, status)
+            self._check_status(turn, plan.server, status)
             if status < 300:
                 client.headers = self._open_session(turn, shaper, head)
-            answer = await self._read(exchange, status, shaper, running, client)
+            answer = await self._read(exchange, status, shaper, client)
             turn.trail.step("upstream", "ok", status=status)
         except ServerFailed as failed:
-            _note_failed(turn, failed, status)
+            _note_failed(turn, plan.server, failed, status)
             if failed.reason == "session_ended":
-                answer, word = Answer.of(no_session(running.client_id)), "gateway.not_found"
+                answer, word = Answer.of(no_session(plan.request.id)), "gateway.not_found"
             else:
                 answer, word = shaper.failed(), "gateway.upstream_failed"
         except TidegateError as error:  # the redactor: nothing unmasked leaves
-            body = error_of(error, turn.responder.request_id, id=running.client_id)
+            body = error_of(error, turn.responder.request_id, id=plan.request.id)
             answer, word = Answer(body), error.code
         if word == "ok":
             exchange.let_end()
@@ -136,15 +138,13 @@ class ToolRelay:
         exchange: Exchange,
         status: int,
         shaper: Shaper,
-        running: RunningCall,
         client: ClientSide | Collected,
     ) -> Answer:
         """Pass on what precedes the answer as it comes, and return the answer."""
         while (arrived := await client.waiting_for(exchange.read())) is not None:
             for incoming in arrived:
-                message = sort(
-                    _refusal_of(incoming, status, running.upstream_id), running.upstream_id
-                )
+                sent_id = shaper.running.upstream_id
+                message = sort(_refusal_of(incoming, status, sent_id), sent_id)
                 if message is None:
                     continue
                 shaper.learn(message)
@@ -156,7 +156,7 @@ class ToolRelay:
                     await client.live(data)
         raise ServerFailed("no_answer")
 
-    def _check_status(self, turn: Turn, status: int) -> None:
+    def _check_status(self, turn: Turn, server: ToolServer, status: int) -> None:
         """Only an answer, or a refusal that may say why, is read at all."""
         if status == 404 and turn.session is not None:
             self.sessions.close(turn.session)
@@ -166,7 +166,7 @@ class ToolRelay:
                 "mcp_credential_refused",
                 extra={
                     "request_id": turn.responder.request_id,
-                    "server": turn.server.address.name,
+                    "server": server.name,
                     "status": status,
                 },
             )
@@ -181,32 +181,21 @@ class ToolRelay:
         opens = shaper.call.method == "initialize" and not turn.revision.modern
         if not opens or not 0 < len(theirs) <= _MOST_SESSION_CHARS:
             return ()
-        now_s = self.upstream.clock.monotonic_s()
-        url = turn.server.address.url
-        shaper.opened = self.sessions.open(turn.principal, url, theirs, None, now_s)
+        now_s = self._clock.monotonic_s()
+        realm = turn.policy.realm
+        shaper.opened = self.sessions.open(turn.principal, realm, theirs, None, now_s)
         return ((_SESSION.encode("ascii"), shaper.opened.id.encode("ascii")),)
 
-    def _outgoing(self, turn: Turn, plan: Plan, upstream_id: Id | None = None) -> Outgoing:
-        session = turn.session.upstream_id if turn.session is not None else None
-        return outgoing(
-            plan.message,
-            turn.server.address,
-            turn.revision,
-            plan.headers,
-            session=session,
-            upstream_id=upstream_id,
-        )
-
-    def _cancel(self, turn: Turn, call: Request, running: RunningCall) -> None:
+    def _cancel(self, turn: Turn, plan: Plan, carrier: Carrier, running: RunningCall) -> None:
         """The client has gone. A modern server notices that we leave; a legacy one must be told."""
-        if turn.revision.modern or call.method == "initialize":
+        if turn.revision.modern or plan.request.method == "initialize":
             return
         params: Tree = {"requestId": running.upstream_id, "reason": "the client has gone"}
-        plan = Plan(Notification("notifications/cancelled", params), turn.headers)
-        self.upstream.cast(turn.server.address.url, self._outgoing(turn, plan))
+        notice = Notification("notifications/cancelled", params)
+        carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
 
 
-def _note_failed(turn: Turn, failed: ServerFailed, status: int) -> None:
+def _note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
     """The server did not answer, or not with MCP: in the record and in the log."""
     turn.trail.step("upstream", "failed", reason=failed.reason, status=status)
     if failed.reason not in ("session_ended", Failure.DRAINING):
@@ -214,7 +203,7 @@ def _note_failed(turn: Turn, failed: ServerFailed, status: int) -> None:
             "tool_server_failed",
             extra={
                 "request_id": turn.responder.request_id,
-                "server": turn.server.address.name,
+                "server": server.name,
                 "reason": failed.reason,
                 "upstream_status": status,
             },

@@ -34,20 +34,11 @@ from tidegate.gateway.identify import identify
 from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
 from tidegate.gateway.tool_answer import Answer, Collected
-from tidegate.gateway.tool_call import (
-    Plan,
-    Rejected,
-    ToolTrafficPolicy,
-    Turn,
-    judge,
-    mask,
-    no_session,
-    place,
-    place_ending,
-    read,
-)
+from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
+from tidegate.gateway.tool_carrier import Carriers
 from tidegate.gateway.tool_relay import ToolRelay
-from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
+from tidegate.gateway.tool_upstream import ToolTimes
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
 from tidegate.mcp.batch import Key, merge
@@ -71,15 +62,16 @@ class ToolTraffic:
         bodies: BodyReader,
         charging: Charging,
         accounting: Accounting,
-        upstream: ToolUpstream,
+        carriers: Carriers,
+        times: ToolTimes,
         clock: Clock,
     ) -> None:
         self._policy = policy
         self._bodies = bodies
         self._charging = charging
         self._accounting = accounting
-        self.relay = ToolRelay(upstream)
-        self._call_s = upstream.times.total_s
+        self.relay = ToolRelay(carriers, clock, keep_alive_s=times.keep_alive_s)
+        self._call_s = times.total_s
         self._clock = clock
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
@@ -95,7 +87,6 @@ class ToolTraffic:
                 raise NotFound("no MCP server is configured")
             turn = Turn(
                 policy=policy,
-                server=next(iter(policy.servers.values())),
                 principal=principal,
                 headers=read_headers(headers),
                 trail=trail,
@@ -150,7 +141,7 @@ class ToolTraffic:
             if tool is None:
                 continue
             owed = turn.policy.limits.charges(
-                turn.principal, server=turn.server.address.name, tool=tool, need=Need()
+                turn.principal, server=plan.server.name, tool=tool, need=Need()
             )
             reservation = f"{turn.responder.request_id}-{number}"
             try:

@@ -13,6 +13,7 @@ from tidegate import sse, strictjson
 from tidegate.jsonrpc import Id, Message, Request, Response, Tree
 from tidegate.mcp.answers import Incoming, parse
 from tidegate.mcp.eras import McpHeaders, Revision, prefers_events, upstream_headers
+from tidegate.mcp.servers import ServerAddress
 
 _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
@@ -31,15 +32,6 @@ _HARMLESS: Final = frozenset(
         "tools/list",
     }
 )
-
-
-@dataclass(frozen=True, slots=True)
-class ServerAddress:
-    """Where an MCP server is and with which credential of ours it is called."""
-
-    name: str
-    url: str = field(repr=False)
-    credential: str | None = field(default=None, repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,4 +181,4 @@ class AnswerReader:
         return held
 
 
-__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ServerAddress", "ending", "outgoing"]
+__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ending", "outgoing"]

@@ -9,7 +9,7 @@ from tidegate.errors import Unauthenticated
 from tidegate.limits import Limit
 from tidegate.limits.prices import Price
 from tidegate.mcp import Rule
-from tidegate.mcp.http_upstream import ServerAddress
+from tidegate.mcp.servers import ServerAddress
 from tidegate.policy import Principal
 from tidegate.providers import Provider
 from tidegate.routing import BreakerSettings, Cooling, Deadlines, Route, Target

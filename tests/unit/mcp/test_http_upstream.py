@@ -13,10 +13,10 @@ from tidegate.mcp.eras import MODERN, McpHeaders, Revision
 from tidegate.mcp.http_upstream import (
     AnswerReader,
     AnswerTooLarge,
-    ServerAddress,
     ending,
     outgoing,
 )
+from tidegate.mcp.servers import ServerAddress
 from tidegate.transport.upstream import UpstreamRequest
 
 SERVER = ServerAddress("s", "http://127.0.0.1:9/mcp", "-".join(("service", "credential")))

@@ -1,0 +1,186 @@
+"""What is known about one MCP request while it runs?
+
+Lives here: what a configuration says about MCP (ToolTrafficPolicy), one request on its way (Turn)
+and what becomes of each of its messages (Plan). Does not live here: how that is decided
+(tool_call), what then happens (tool_traffic).
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from tidegate.errors import TidegateError
+from tidegate.gateway.identify import TokenGate
+from tidegate.gateway.masking import Masking
+from tidegate.gateway.respond import Responder
+from tidegate.gateway.tool_carrier import Asked
+from tidegate.identity.keys import KeyTable
+from tidegate.jsonrpc import (
+    Code,
+    Id,
+    Message,
+    Request,
+    Response,
+    Tree,
+    error_body,
+    error_of,
+)
+from tidegate.limits.ledger import LimitTable
+from tidegate.mcp.authorize import (
+    Subject,
+    is_visible,
+)
+from tidegate.mcp.denials import Hiding, Profile, Refusal
+from tidegate.mcp.eras import (
+    McpHeaders,
+    Revision,
+)
+from tidegate.mcp.rules import RuleSet, TenantRules
+from tidegate.mcp.servers import Place
+from tidegate.mcp.sessions import Session, owner_of
+from tidegate.policy import Principal
+from tidegate.records.entries import Trail
+
+_STEP_NAME: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+
+
+@dataclass(frozen=True, slots=True)
+class ToolServer:
+    """One MCP server and what is masked in its traffic."""
+
+    place: Place
+    masking: Masking
+
+    @property
+    def name(self) -> str:
+        """As the configuration calls it."""
+        return self.place.name
+
+    @property
+    def key(self) -> str:
+        """What sessions with it belong to."""
+        return self.place.key
+
+
+@dataclass(frozen=True, slots=True)
+class ToolTrafficPolicy:
+    """What one configuration revision says about MCP; swapped whole at a reload.
+
+    `servers` by name; this release serves the first one.
+    """
+
+    revision: str
+    keys: KeyTable
+    rules: RuleSet | TenantRules
+    servers: Mapping[str, ToolServer]
+    limits: LimitTable
+    errors: Profile = "brief"
+    hide_denied: Hiding = "full"
+    tokens: TokenGate | None = None
+
+    @property
+    def realm(self) -> str:
+        """What a session of a client belongs to: another server in its place ends it."""
+        return next(iter(self.servers.values())).key
+
+
+class Rejected(Exception):
+    """The whole request is refused: `refusal` is the answer, `code` the word for the record."""
+
+    def __init__(self, refusal: Refusal, code: str = "gateway.invalid_request") -> None:
+        super().__init__(code)
+        self.refusal = refusal
+        self.code = code
+
+
+@dataclass(slots=True)
+class Turn:
+    """One MCP request and everything it was found to be; changed only by the path function."""
+
+    policy: ToolTrafficPolicy
+    principal: Principal
+    headers: McpHeaders
+    trail: Trail
+    responder: Responder
+    peer: object = None
+    session: Session | None = None
+    revision: Revision = field(default_factory=Revision)
+    id: Id | None = None
+
+    @property
+    def hides(self) -> bool:
+        """Whether lists show only what may be called."""
+        return self.policy.hide_denied != "off"
+
+    @property
+    def rules(self) -> RuleSet:
+        """What counts for this principal."""
+        return self.policy.rules.of(self.principal.tenant)
+
+    def may_see(self, server: ToolServer, subject: Subject) -> bool:
+        """Whether the principal may use the thing of this server in some way."""
+        return is_visible(subject, self.principal, self.rules, server=server.name)
+
+    def error_body(self, error: TidegateError, request_id: str) -> Tree:
+        """The dialect of this path, for the responder: JSON-RPC with the id, once it is known."""
+        return error_of(error, request_id, id=self.id)
+
+
+@dataclass(slots=True)
+class Plan:
+    """What becomes of one message: answered by us (`refusal`), forwarded, or dropped.
+
+    `server` is where it goes. `message` is what is forwarded: narrowed, masked and aimed where that
+    was necessary; `headers` are those of the client that may go with it. `outcome` is the word for
+    its end.
+    """
+
+    message: Message
+    server: ToolServer
+    headers: McpHeaders
+    refusal: Refusal | None = None
+    forwards: bool = True
+    outcome: str = "ok"
+
+    @property
+    def charged_tool(self) -> str | None:
+        """The tool this would run, which counts against limits; None if it runs none."""
+        call = self.message
+        if not self.forwards or isinstance(call, Response) or call.method != "tools/call":
+            return None
+        return str((call.params or {}).get("name"))
+
+    @property
+    def request(self) -> Request:
+        """The message, which is a request: only that has an answer."""
+        if not isinstance(self.message, Request):
+            raise TypeError("only a request has an answer")
+        return self.message
+
+    def asked(self, turn: "Turn", upstream_id: Id | None = None) -> Asked:
+        """What is sent to the server."""
+        call = self.message
+        return Asked(
+            call,
+            turn.revision,
+            self.headers,
+            owner_of(turn.principal),
+            upstream_id,
+            session=turn.session.upstream_id if turn.session is not None else None,
+            endless=isinstance(call, Request) and call.method == "subscriptions/listen",
+        )
+
+    def refuse(self, error: TidegateError, turn: "Turn") -> None:
+        """Answer with `error` instead of forwarding; a notification is dropped."""
+        self.forwards, self.outcome = False, error.code
+        if isinstance(self.message, Request):
+            body = error_of(error, turn.responder.request_id, id=self.message.id)
+            self.refusal = Refusal(body)
+
+
+def no_session(id: Id | None) -> Refusal:  # noqa: A002 - the member's own name
+    """Unknown, ended or somebody else's: only a 404 makes clients begin a new one."""
+    return Refusal(error_body(id, Code.INVALID_REQUEST, "Session not found"), 404)
+
+
+__all__ = ["Plan", "Rejected", "ToolServer", "ToolTrafficPolicy", "Turn", "no_session"]
