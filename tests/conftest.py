@@ -5,6 +5,8 @@ import signal
 
 from hypothesis import HealthCheck, settings
 
+pytest_plugins = ("tests.second_tries",)
+
 settings.register_profile(
     "busy", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
