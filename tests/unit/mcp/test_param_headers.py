@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.bridges.param_headers import ParamHeaders
+from tidegate.mcp.param_headers import ParamHeaders
 
 
 def tool(name: str, schema: object) -> dict[str, Any]:
