@@ -8,14 +8,21 @@ sent. Works on bytes because text line splitting breaks on U+2028, which JSON ma
 from dataclasses import dataclass
 
 _BOM = b"\xef\xbb\xbf"
+_MOST_DIGITS = 9
 
 
 @dataclass(frozen=True, slots=True)
 class Event:
-    """One dispatched event: its data lines joined by a line feed, never empty; its type."""
+    """One dispatched event: its data lines joined by a line feed; its type.
+
+    `id` and `retry_ms` are told by a decoder that keeps marks, and only there can data be empty:
+    in an event with an id, after which a client that lost the stream asks for the rest.
+    """
 
     data: bytes
     event: str | None = None
+    id: str | None = None
+    retry_ms: int | None = None
 
 
 class EventTooLarge(ValueError):
@@ -32,12 +39,31 @@ class Decoder:
     `id`, `retry` and unknown fields, events without data or with only one empty data line.
     `max_event_bytes` bounds the lines of one event that have to be kept (raw length plus one
     each) and the line being read. Cost: linear in the bytes, however they are cut.
+
+    `marks`: `id` and `retry` are kept. An id counts for the event it stands in, and makes one even
+    without data; a `retry` that stands alone is told with the next event.
     """
 
-    __slots__ = ("_broken", "_cr", "_data", "_first", "_held", "_max", "_pieces", "_size", "_type")
+    __slots__ = (
+        "_broken",
+        "_cr",
+        "_data",
+        "_first",
+        "_held",
+        "_id",
+        "_marks",
+        "_max",
+        "_pieces",
+        "_retry_ms",
+        "_size",
+        "_type",
+    )
 
-    def __init__(self, max_event_bytes: int) -> None:
+    def __init__(self, max_event_bytes: int, *, marks: bool = False) -> None:
         self._max = max_event_bytes
+        self._marks = marks
+        self._id: str | None = None
+        self._retry_ms: int | None = None
         self._first = True  # no line was read yet: a byte order mark may come
         self._cr = False  # the last chunk ended in CR: a LF now belongs to it
         self._pieces: list[bytes] = []  # of the unfinished line
@@ -109,8 +135,8 @@ class Decoder:
             self._first = False
             line = line.removeprefix(_BOM)
         if not line:
-            if self._data:
-                events.append(Event(bytes(self._data), self._type))
+            if self._data or self._id is not None:
+                events.append(self._event())
             self._data = self._type = None
             self._held = 0
             return
@@ -121,6 +147,21 @@ class Decoder:
         elif name == b"event":
             self._type = value.removeprefix(b" ").decode(errors="replace") or None
             self._held += len(line) + 1
+        elif self._marks and name in (b"id", b"retry"):
+            self._mark(name, value.removeprefix(b" "))
+            self._held += len(line) + 1
+
+    def _event(self) -> Event:
+        event = Event(bytes(self._data or b""), self._type, self._id, self._retry_ms)
+        self._id = self._retry_ms = None
+        return event
+
+    def _mark(self, name: bytes, value: bytes) -> None:
+        if name == b"id":
+            # The standard ignores an id with NUL, and an empty one takes back what was told.
+            self._id = None if b"\0" in value else value.decode(errors="replace") or None
+        elif value.isdigit():
+            self._retry_ms = int(value[:_MOST_DIGITS])
 
     def _append(self, value: bytes) -> None:
         if self._data is None:
@@ -139,21 +180,36 @@ class Decoder:
         raise EventTooLarge
 
 
-def encode(data: bytes, *, event: str | None = None) -> bytes:
-    """One event for the weakest of clients: optional type, data lines, a blank line.
+def encode(
+    data: bytes,
+    *,
+    event: str | None = None,
+    id: str | None = None,  # noqa: A002 - the field's own name
+    retry_ms: int | None = None,
+) -> bytes:
+    """One event for the weakest of clients: optional fields, data lines, a blank line.
 
     A line end in `data` (LF, CR or CRLF) starts a further data line. Raises ValueError for
-    empty data, which clients drop or stumble over, and for a type with a line end.
+    empty data without an id, which clients drop or stumble over, and for a field with a line end.
     """
-    if not data:
+    if not data and id is None:
         raise ValueError("an event needs data")
     if b"\n" in data or b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n").replace(b"\n", b"\ndata: ")
-    if event is None:
-        return b"data: " + data + b"\n\n"
-    if "\n" in event or "\r" in event:
-        raise ValueError("the type of an event is one line")
-    return b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
+    head = b""
+    if id is not None:
+        head = b"id: " + _one_line(id) + b"\n"
+    if retry_ms is not None:
+        head += b"retry: %d\n" % retry_ms
+    if event is not None:
+        head += b"event: " + _one_line(event) + b"\n"
+    return head + b"data: " + data + b"\n\n"
+
+
+def _one_line(value: str) -> bytes:
+    if "\n" in value or "\r" in value or "\0" in value:
+        raise ValueError("a field of an event is one line")
+    return value.encode()
 
 
 __all__ = ["Decoder", "Event", "EventTooLarge", "encode"]

@@ -47,11 +47,15 @@ _UNKNOWN: Final = re.compile(
 class Incoming:
     """One JSON value from an upstream and the bytes it came in, if they may be sent on as they are.
 
-    `raw` is None when the bytes hold more than this value or were mended.
+    `raw` is None when the bytes hold more than this value or were mended. `event_id` is where a
+    lost stream can be taken up again behind this value; one that stands without any message comes
+    with the value None. `retry_ms` is how long a client should wait before it does.
     """
 
     value: object
     raw: bytes | None = None
+    event_id: str | None = None
+    retry_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,11 +106,12 @@ def parse(data: bytes) -> list[Incoming]:
     return [Incoming(value, raw)]
 
 
-def sort(incoming: Incoming, sent_id: Id) -> Reply | Note | Ask | None:
+def sort(incoming: Incoming, sent_id: Id | None) -> Reply | Note | Ask | None:
     """What a message is to the request `sent_id`; None for what must go nowhere.
 
     An answer with another id, or with the same id in another type, is not ours: it is dropped,
-    never delivered. Members that are not of JSON-RPC are left out: nobody filters or masks them.
+    never delivered; so is every answer in a stream that no call of ours opened (None). Members
+    that are not of JSON-RPC are left out: nobody filters or masks them.
     """
     message = incoming.value
     if not isinstance(message, dict) or message.get("jsonrpc") != "2.0":
@@ -122,9 +127,9 @@ def sort(incoming: Incoming, sent_id: Id) -> Reply | Note | Ask | None:
     return Ask(shown, method, id, raw) if _is_id(id) else None
 
 
-def _reply(message: Tree, raw: bytes | None, sent_id: Id) -> Reply | None:
+def _reply(message: Tree, raw: bytes | None, sent_id: Id | None) -> Reply | None:
     id = message.get("id")  # noqa: A001 - the member's name
-    if not _is_id(id) or typed(id) != typed(sent_id):
+    if sent_id is None or not _is_id(id) or typed(id) != typed(sent_id):
         return None
     if ("result" in message) == ("error" in message):
         return None

@@ -5,7 +5,7 @@ JSON-RPC messages in an answer whatever its Content-Type claims. No sockets: the
 gateway.tool_upstream. Does not live here: what a message means to the client (answers).
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 from typing import Final
 
@@ -94,6 +94,19 @@ def ending(server: ServerAddress, version: str | None, session: str) -> Outgoing
     return Outgoing((*_credentials(server, session), *_version(version)), b"")
 
 
+def listening(
+    server: ServerAddress, version: str | None, session: str, last_event_id: str | None
+) -> Outgoing:
+    """The GET for what a legacy server says by itself, or for the rest of a stream that was lost.
+
+    `last_event_id` is the upstream's own word for the place behind which it goes on.
+    """
+    own = [("Accept", "text/event-stream"), *_credentials(server, session), *_version(version)]
+    if last_event_id is not None:
+        own.append(("Last-Event-ID", last_event_id))
+    return Outgoing(tuple(own), b"", replayable=True)
+
+
 def _credentials(server: ServerAddress, session: str | None) -> list[tuple[str, str]]:
     own = []
     if server.credential is not None:
@@ -122,18 +135,19 @@ class AnswerReader:
 
     The form is taken from the first byte of the body: servers label event streams as JSON and
     the other way round. What is neither yields no message, which the caller answers with its
-    generic error. `max_bytes` bounds a JSON body and each event.
+    generic error. `max_bytes` bounds a JSON body and each event. `marks`: messages come with the
+    ids of their events, and an id without a message comes with the value None.
     """
 
     __slots__ = ("_decoder", "_form", "_head", "_max", "_pieces", "_size")
 
-    def __init__(self, max_bytes: int) -> None:
+    def __init__(self, max_bytes: int, *, marks: bool = False) -> None:
         self._max = max_bytes
         self._form = _Form.UNKNOWN
         self._head = b""
         self._pieces: list[bytes] = []
         self._size = 0
-        self._decoder = sse.Decoder(max_bytes)
+        self._decoder = sse.Decoder(max_bytes, marks=marks)
 
     @property
     def is_stream(self) -> bool:
@@ -160,7 +174,7 @@ class AnswerReader:
             events = self._decoder.feed(chunk)
         except sse.EventTooLarge:
             raise AnswerTooLarge from None
-        return [incoming for event in events for incoming in parse(event.data)]
+        return [incoming for event in events for incoming in _messages(event)]
 
     def finish(self) -> list[Incoming]:
         """The messages that the end of the body completes."""
@@ -181,4 +195,13 @@ class AnswerReader:
         return held
 
 
-__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ending", "outgoing"]
+def _messages(event: sse.Event) -> list[Incoming]:
+    messages = parse(event.data) if event.data else []
+    if event.id is None and event.retry_ms is None:
+        return messages
+    # Of several messages in one event only the last one stands where the id says.
+    *before, last = messages or [Incoming(None)]
+    return [*before, replace(last, event_id=event.id, retry_ms=event.retry_ms)]
+
+
+__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ending", "listening", "outgoing"]

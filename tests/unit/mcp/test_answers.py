@@ -286,3 +286,14 @@ def test_a_masked_value_that_is_no_object_stays_masked() -> None:
         "_meta": "*",
         "tools": "*",
     }
+
+
+@pytest.mark.parametrize("id", [1, "1", 0, "", None])
+def test_without_a_call_nothing_is_its_answer(id: object) -> None:  # noqa: A002
+    assert sort(Incoming({**OK, "id": id}), None) is None
+    note = {"jsonrpc": "2.0", "method": "notifications/message"}
+    assert sort(Incoming(note), None) == Note(note, "notifications/message", None)
+
+
+def test_a_place_without_a_message_is_nothing_to_anybody() -> None:
+    assert sort(Incoming(None, None, "e1", 500), 1) is None

@@ -9,11 +9,13 @@ import pytest
 from tests.unit.mcp.asking import ask, call, tell
 from tidegate import sse
 from tidegate.jsonrpc import Response
+from tidegate.mcp.answers import Incoming
 from tidegate.mcp.eras import MODERN, McpHeaders, Revision
 from tidegate.mcp.http_upstream import (
     AnswerReader,
     AnswerTooLarge,
     ending,
+    listening,
     outgoing,
 )
 from tidegate.mcp.servers import ServerAddress
@@ -180,3 +182,41 @@ def test_no_credential_is_part_of_what_a_traceback_could_show() -> None:
     message = outgoing(ask("ping"), server, Revision(), McpHeaders())
     request = UpstreamRequest("POST", "http://host/mcp", message.headers, b"secret")
     assert "secret" not in repr((server, message, request))
+
+
+def test_marks_stand_with_the_last_message_of_their_event() -> None:
+    reader = AnswerReader(1 << 10, marks=True)
+    wire = b"".join(
+        (
+            sse.encode(b"", id="p", retry_ms=500),
+            sse.encode(RAW[0], id="1"),
+            sse.encode(b"[1,2]", id="2"),
+            sse.encode(b"no json", id="3"),
+            sse.encode(RAW[0]),
+        )
+    )
+    assert reader.feed(wire) == [
+        Incoming(None, None, "p", 500),
+        Incoming(ONE, RAW[0], "1"),
+        Incoming(1),
+        Incoming(2, None, "2"),
+        Incoming(None, None, "3"),
+        Incoming(ONE, RAW[0]),
+    ]
+    assert [each.value for each in AnswerReader(1 << 10).feed(wire)] == [ONE, 1, 2, ONE]
+
+
+@pytest.mark.parametrize("last_event_id", [None, "e-7"])
+def test_listening_names_the_session_and_the_place_and_nothing_of_the_client(
+    last_event_id: str | None,
+) -> None:
+    sent = listening(SERVER, "2025-11-25", "u1", last_event_id)
+    place = {} if last_event_id is None else {"Last-Event-ID": last_event_id}
+    assert dict(sent.headers) == {
+        "Accept": "text/event-stream",
+        "Authorization": "Bearer service-credential",
+        "Mcp-Session-Id": "u1",
+        "MCP-Protocol-Version": "2025-11-25",
+        **place,
+    }
+    assert (sent.body, sent.replayable) == (b"", True)
