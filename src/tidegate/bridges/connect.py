@@ -8,7 +8,7 @@ import asyncio
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.bridges import refusals
 from tidegate.bridges.endpoint import Endpoint
@@ -19,10 +19,13 @@ from tidegate.bridges.turns import Post, Turn, Turns
 from tidegate.clock import Clock, SystemClock
 from tidegate.mcp.http_upstream import AnswerReader, AnswerTooLarge
 from tidegate.tools.ends import HardEnd
-from tidegate.tools.stdio import LineTooLong, Wire, note
+from tidegate.tools.stdio import Wire, note
 from tidegate.transport.aiohttp_client import AiohttpTransport
 from tidegate.transport.inbox import AttemptFailed, Inbox
 from tidegate.transport.upstream import Failure, Transport, UpstreamRequest
+
+if TYPE_CHECKING:
+    from tidegate.lines import LineTooLong
 
 _CONNECT_S: Final = 10.0
 _DELIVERY_S: Final = 2.0

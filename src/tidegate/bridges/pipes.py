@@ -7,8 +7,9 @@ live here: what a line says (reading).
 import signal
 from collections.abc import AsyncIterator
 
+from tidegate.lines import LineSplitter, LineTooLong
 from tidegate.tools.blocking import BlockingThread
-from tidegate.tools.stdio import LineSplitter, LineTooLong, Wire, read_some, write_all
+from tidegate.tools.stdio import Wire, read_some, write_all
 
 
 class ClientEnd:

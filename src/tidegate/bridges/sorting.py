@@ -20,7 +20,8 @@ from tidegate.jsonrpc import (
     Response,
     typed,
 )
-from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, LineTooLong, error_line
+from tidegate.lines import LineTooLong
+from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, error_line
 
 ENDED: Final = "The wrapped server ended before it answered."
 UNREADABLE: Final = "The answer of the wrapped server was not valid JSON-RPC."

@@ -15,10 +15,11 @@ from tidegate.bridges import reading, refusals
 from tidegate.bridges.endpoint import Endpoint
 from tidegate.bridges.reading import Key
 from tidegate.jsonrpc import Call, Code, Notification, Request, Response, Tree, typed
+from tidegate.lines import LineTooLong
 from tidegate.mcp.answers import Ask, Incoming, Reply, sort
 from tidegate.mcp.eras import encode_value, named_by
 from tidegate.mcp.param_headers import ParamHeaders
-from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, LineTooLong, error_line
+from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, error_line
 
 _PREFIX: Final = "io.modelcontextprotocol/"
 _VERSION_KEY: Final = f"{_PREFIX}protocolVersion"

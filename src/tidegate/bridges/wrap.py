@@ -9,7 +9,7 @@ import signal
 from collections.abc import Coroutine, Sequence
 from typing import Any, Final
 
-from tidegate.bridges.child import Child
+from tidegate.bridges.child import WrappedServer
 from tidegate.bridges.junk import Junk
 from tidegate.bridges.pipes import ClientEnd, lines_of, signals_of_an_end
 from tidegate.bridges.sorting import Sorter, Step
@@ -38,7 +38,7 @@ def run_wrapped(
 
     async def run() -> int:
         client = ClientEnd(wire, client_line_bytes)
-        wrapped = _Wrapped(Child(command), client, Sorter(client_line_bytes), SystemClock())
+        wrapped = _Wrapped(WrappedServer(command), client, Sorter(client_line_bytes), SystemClock())
         return await wrapped.run(server_line_bytes)
 
     return asyncio.run(run())
@@ -47,7 +47,9 @@ def run_wrapped(
 class _Wrapped:
     """One server, one client, and what goes on between them."""
 
-    def __init__(self, child: Child, client: ClientEnd, sorter: Sorter, clock: Clock) -> None:
+    def __init__(
+        self, child: WrappedServer, client: ClientEnd, sorter: Sorter, clock: Clock
+    ) -> None:
         self._child, self._client, self._sorter, self._clock = child, client, sorter, clock
         self._junk = Junk()
         self._stop: asyncio.Future[int] = asyncio.get_running_loop().create_future()

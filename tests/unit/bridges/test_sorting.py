@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.bridges.sorting import ENDED, TOO_LONG, UNREADABLE, Sorter, Step
-from tidegate.tools.stdio import LineSplitter, LineTooLong
+from tidegate.lines import LineSplitter, LineTooLong
 
 
 def ask(identifier: Any, method: str = "tools/call") -> bytes:

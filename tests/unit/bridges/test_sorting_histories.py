@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from tidegate.bridges.sorting import Sorter, Step
-from tidegate.tools.stdio import LineSplitter
+from tidegate.lines import LineSplitter
 
 IDS: list[Any] = [0, 1, 2, "0", "1", "", -1]
 JUNK = [
