@@ -14,7 +14,7 @@ from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.jsonrpc import Id, Message
 from tidegate.mcp.answers import Incoming
 from tidegate.mcp.eras import McpHeaders, Revision
-from tidegate.mcp.http_upstream import ending, outgoing
+from tidegate.mcp.http_upstream import ending, listening, outgoing
 from tidegate.mcp.servers import Place, ServerAddress, ServerCommand
 from tidegate.mcp.sessions import Owner
 
@@ -77,6 +77,14 @@ class Carrier(Protocol):
     def ending(self, session: str, version: str | None) -> Exchange:
         """Tell the server that one of its sessions ends; to be entered with `with`."""
 
+    def listening(
+        self, owner: Owner, session: str, revision: Revision, last_event_id: str | None = None
+    ) -> Exchange:
+        """What the server says by itself in this session; to be entered with `with`.
+
+        `last_event_id`: the rest of the stream that this event of the server belongs to.
+        """
+
 
 class HttpCarrier:
     """The way over HTTP to a server that speaks the client's era; it has no state."""
@@ -110,6 +118,14 @@ class HttpCarrier:
         """See Carrier."""
         message = ending(self._address, version, session)
         return self._upstream.exchange(self._address.url, message, method="DELETE")
+
+    def listening(
+        self, owner: Owner, session: str, revision: Revision, last_event_id: str | None = None
+    ) -> Exchange:
+        """See Carrier."""
+        del owner
+        message = listening(self._address, revision.version, session, last_event_id)
+        return self._upstream.exchange(self._address.url, message, method="GET", endless=True)
 
 
 class Carriers:

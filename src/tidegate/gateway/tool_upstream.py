@@ -139,7 +139,7 @@ class Exchange:
         self._times = times
         self._endless = endless
         self._inbox = inbox
-        self._reader = AnswerReader(max_bytes)
+        self._reader = AnswerReader(max_bytes, marks=True)
         self._due_s = clock.monotonic_s() + times.total_s
         self._done = False
 
