@@ -23,6 +23,7 @@ principal never has it, nor has the same name of another issuer or in another pr
 ANONYMOUS: Final = "anonymous"
 """The key id of a caller without a key (see policy.Principal)."""
 _MAX_QUESTIONS: Final = 1024
+_SECRET_BYTES: Final = 16
 _MAX_SERVERS: Final = 1024
 V = TypeVar("V")
 
@@ -37,7 +38,8 @@ class Session:
     """One legacy session: `id` is ours, `upstream_id` is for nobody but `server`, an address.
 
     `version` is what initialize negotiated. `questions` are the ids of requests the upstream
-    sent to this client and that were not answered yet.
+    sent to this client and that were not answered yet. `secret` vouches for the ids of its events,
+    `streams` counts those of its calls, and each of `on_end` is called when the session is over.
     """
 
     id: str
@@ -47,6 +49,9 @@ class Session:
     version: str | None = None
     used_s: float = 0.0
     questions: "Recent[None]" = field(default_factory=lambda: Recent(_MAX_QUESTIONS))
+    secret: bytes = field(default_factory=lambda: secrets.token_bytes(_SECRET_BYTES), repr=False)
+    streams: int = 0
+    on_end: "set[Callable[[], None]]" = field(default_factory=set, repr=False)
 
 
 class Recent(Generic[V]):
@@ -101,9 +106,9 @@ class Sessions:
         self._expire(now_s)
         theirs = [session for session in self._by_id.values() if session.owner == owner]
         if len(theirs) >= self._per_owner:
-            del self._by_id[theirs[0].id]
+            self.close(theirs[0])
         elif len(self._by_id) >= self._bound:
-            self._by_id.popitem(last=False)
+            self.close(next(iter(self._by_id.values())))
         session = Session(secrets.token_hex(16), owner, server, upstream_id, version, now_s)
         self._by_id[session.id] = session
         return session
@@ -118,9 +123,16 @@ class Sessions:
         self._by_id.move_to_end(session_id)
         return session
 
+    def has(self, principal: Principal, server: str) -> bool:
+        """Whether the principal has a session with `server`."""
+        owner = owner_of(principal)
+        return any(each.owner == owner and each.server == server for each in self._by_id.values())
+
     def close(self, session: Session) -> None:
         """End it; idempotent."""
-        self._by_id.pop(session.id, None)
+        if self._by_id.pop(session.id, None) is not None:
+            for told in tuple(session.on_end):
+                told()
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -131,7 +143,7 @@ class Sessions:
             oldest = next(iter(self._by_id.values()))
             if now_s - oldest.used_s < self._idle_s:
                 return
-            del self._by_id[oldest.id]
+            self.close(oldest)
 
     def begin_task(self, principal: Principal, server: str, task_id: str, tool: str) -> None:
         """Remember which tool began a task, and for whom."""
@@ -162,9 +174,10 @@ class Sessions:
 
 @dataclass(slots=True, eq=False)
 class RunningCall:
-    """A request that was forwarded and not answered yet; `upstream_id` is what the server knows."""
+    """A request that was forwarded and not answered yet; `upstream_id` is what `server` knows."""
 
     owner: Owner
+    server: str
     session: str | None
     peer: object
     client_id: Id
@@ -193,13 +206,13 @@ class RunningCalls:
         peer: object = None,
     ) -> Iterator[RunningCall]:
         """Holds an entry for the call as long as it runs."""
-        scope = (server, session.upstream_id if session else None)
+        scope = (server, (session.upstream_id or None) if session else None)
         upstream_id = client_id
         while (*scope, typed(upstream_id)) in self._taken:
             number = self._fresh()
             upstream_id = f"{client_id}#{number}" if isinstance(client_id, str) else number
         owner, ours = owner_of(principal), session.id if session else None
-        call = RunningCall(owner, ours, peer, client_id, upstream_id)
+        call = RunningCall(owner, server, ours, peer, client_id, upstream_id)
         taken, key = (*scope, typed(upstream_id)), (owner, ours, typed(client_id))
         self._taken.add(taken)
         self._by_client.setdefault(key, []).append(call)

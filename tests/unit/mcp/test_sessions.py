@@ -3,7 +3,7 @@
 import pytest
 
 from tests.unit.mcp.asking import ADMIN, STRANGER, VIEWER
-from tidegate.mcp.sessions import Recent, RunningCalls, Sessions
+from tidegate.mcp.sessions import Recent, RunningCalls, Session, Sessions
 from tidegate.policy import Principal
 
 
@@ -143,3 +143,46 @@ def test_a_failed_call_gives_its_id_back() -> None:
     with pytest.raises(KeyError), calls.running(VIEWER, "s", None, 7):
         raise KeyError
     assert len(calls) == 0
+
+
+def test_whoever_waits_for_the_end_of_a_session_hears_of_it_once_however_it_ends() -> None:
+    told: list[str] = []
+    sessions = Sessions(bound=3, per_owner=2, idle_s=10.0)
+    people = [Principal(str(n), "t", (), "k") for n in range(4)]
+
+    def opened(name: str, person: Principal, now_s: float) -> Session:
+        session = sessions.open(person, "s", "u", None, now_s)
+        session.on_end.add(lambda: told.append(name))
+        return session
+
+    closed = opened("closed", VIEWER, 0.0)
+    sessions.close(closed)
+    sessions.close(closed)
+    assert told == ["closed"]
+    opened("pushed out by its principal", VIEWER, 1.0)
+    for _ in range(2):
+        sessions.open(VIEWER, "s", "u", None, 2.0)
+    assert told == ["closed", "pushed out by its principal"]
+    opened("pushed out by all", people[0], 1.5)
+    opened("expired", people[1], 3.0)
+    sessions.open(people[2], "s", "u", None, 4.0)
+    sessions.find("x", VIEWER, 100.0)
+    assert sorted(told[2:]) == ["expired", "pushed out by all"]
+
+
+def test_each_session_vouches_for_its_events_with_a_secret_of_its_own() -> None:
+    sessions = Sessions()
+    one, other = (sessions.open(VIEWER, "s", "u", None, 0.0) for _ in range(2))
+    assert one.secret != other.secret
+    assert len(one.secret) == 16
+    assert repr(one.secret) not in repr(one)
+
+
+def test_it_is_known_who_has_a_session_where() -> None:
+    sessions = Sessions()
+    mine = sessions.open(VIEWER, "s", "u", None, 0.0)
+    assert sessions.has(VIEWER, "s")
+    assert not sessions.has(VIEWER, "other")
+    assert not sessions.has(ADMIN, "s")
+    sessions.close(mine)
+    assert not sessions.has(VIEWER, "s")
