@@ -7,6 +7,7 @@ here: the steps on the way (Trail), who pays (charge), what the client gets (app
 
 import asyncio
 import logging
+from collections.abc import Callable
 from types import TracebackType
 
 from tidegate.clock import Clock
@@ -55,13 +56,22 @@ class Account:
     with an answer that had begun. `route` is the name of the route, once there is one.
     """
 
-    __slots__ = ("_accounting", "_responder", "_started_s", "_trail", "outcome", "route")
+    __slots__ = (
+        "_accounting",
+        "_is_postponed",
+        "_responder",
+        "_started_s",
+        "_trail",
+        "outcome",
+        "route",
+    )
 
     def __init__(self, accounting: Accounting, trail: Trail, responder: Responder) -> None:
         self._accounting = accounting
         self._trail = trail
         self._responder = responder
         self._started_s = 0.0
+        self._is_postponed = False
         self.outcome = "ok"
         self.route = ""
 
@@ -70,6 +80,14 @@ class Account:
         self._responder.known = True
         self._accounting.recorder.begin(self._trail)
         return self
+
+    def postpone(self) -> Callable[[str], None]:
+        """Leaving the context ends nothing: the request goes on behind it.
+
+        Whoever asks calls what is returned, once, with the word for how it ended.
+        """
+        self._is_postponed = True
+        return self._end
 
     def used(self, charge: Charge) -> None:
         """What the request is settled at, if it is and that is known."""
@@ -91,7 +109,9 @@ class Account:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        trail, status = self._trail, self._responder.status
+        if self._is_postponed:
+            return
+        status = self._responder.status
         match error:
             case None:
                 outcome = self.outcome
@@ -104,6 +124,10 @@ class Account:
             case _:
                 # The boundary in app logs it and answers.
                 outcome, status = "gateway.internal", status or 500
+        self._end(outcome, status)
+
+    def _end(self, outcome: str, status: int = 200) -> None:
+        trail = self._trail
         trail.finish(outcome, status)
         self._accounting.recorder.end(trail)
         tally(trail.steps, trail.principal.tenant, self._accounting.metrics)

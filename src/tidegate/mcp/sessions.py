@@ -39,7 +39,7 @@ class Session:
 
     `version` is what initialize negotiated. `questions` are the ids of requests the upstream
     sent to this client and that were not answered yet. `secret` vouches for the ids of its events,
-    `streams` counts those of its calls, and each of `on_end` is called when the session is over.
+    and each of `on_end` is called when the session is over.
     """
 
     id: str
@@ -50,7 +50,6 @@ class Session:
     used_s: float = 0.0
     questions: "Recent[None]" = field(default_factory=lambda: Recent(_MAX_QUESTIONS))
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(_SECRET_BYTES), repr=False)
-    streams: int = 0
     on_end: "set[Callable[[], None]]" = field(default_factory=set, repr=False)
 
 
