@@ -21,6 +21,7 @@ from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, say
 from tidegate.mcp.authorize import LISTED_KIND, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY, accepts_events
+from tidegate.mcp.federation_messages import Shown
 from tidegate.mcp.listing import filter_result, filter_tasks, made_private, may_hear
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
 from tidegate.redaction import Counts
@@ -59,12 +60,24 @@ class Shaper:
     `opened` is the session this answer opened; it learns its version from the answer.
     """
 
-    __slots__ = ("_may_see", "_server", "_sessions", "_turn", "call", "counts", "opened", "running")
+    __slots__ = (
+        "_may_see",
+        "_server",
+        "_sessions",
+        "_shown",
+        "_turn",
+        "call",
+        "counts",
+        "opened",
+        "running",
+    )
 
     def __init__(self, turn: Turn, plan: Plan, running: RunningCall, sessions: Sessions) -> None:
         self._turn = turn
         self._server = plan.server
         self._may_see = partial(turn.may_see, plan.server)
+        federation = turn.policy.federation
+        self._shown = None if federation is None else Shown(federation, plan.server.name)
         self.call = plan.request
         self.opened: Session | None = None
         self.counts = Counts()
@@ -101,6 +114,8 @@ class Shaper:
             value = self._filtered(value)
         lists = self.call.method in LISTED_KIND
         shown = self._own_subscription(self._masked(value, lists=lists))
+        if self._shown is not None:
+            shown = self._shown.result(shown) if member == "result" else self._shown.error(shown)
         if shown is not message[member] or typed(self.running.upstream_id) != typed(self.call.id):
             message = {"jsonrpc": "2.0", "id": self.call.id, member: shown}
         elif cleaned is not reply:
@@ -116,12 +131,19 @@ class Shaper:
         if isinstance(aside, Note):
             if turn.hides and not may_hear(Notification(aside.method, known), self._may_see):
                 return None
-        elif turn.session is None:
+        elif turn.upstream_session is None:
             return None  # nowhere to send the client's answer; and never in the modern era
         shown = self._own_subscription(self._masked(params, uri=True))
+        if self._shown is not None:
+            shown = self._shown.params(aside.method, shown)
         if shown is params:
             return aside.raw or strictjson.dumps(aside.message)
         return strictjson.dumps({**aside.message, "params": shown})
+
+    @property
+    def unusable(self) -> int:
+        """How many things of a list were left out because no client could name them."""
+        return 0 if self._shown is None else self._shown.unusable
 
     def failed(self) -> Answer:
         """The one answer for whatever went wrong behind us."""

@@ -117,41 +117,42 @@ def _session(turn: Turn, session_id: str, sessions: Sessions, now_s: float) -> S
     return session if session and session.server == turn.policy.realm else None
 
 
-def aim(turn: Turn, message: Message) -> tuple[ToolServer, Message]:
-    """Where a message goes, and the message as that server knows it."""
-    return next(iter(turn.policy.servers.values())), message
-
-
-def judge(turn: Turn, asked: Message, sessions: Sessions, calls: RunningCalls) -> Plan:
-    """Whether one message may pass; the decision becomes a step of the record."""
-    server, message = aim(turn, asked)
+def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls) -> Plan:
+    """Whether one message may pass to the one server; the decision is a step of the record."""
+    server = next(iter(turn.policy.servers.values()))
+    plan = Plan(message, server, turn.headers)
     if isinstance(message, Response):
         answers = turn.session is not None and turn.session.questions.take(typed(message.id))
         turn.trail.step("answer", "allow" if answers else "drop")
-        return Plan(message, server, turn.headers, forwards=answers)
-    decision = _decision(turn, server, message, sessions)
-    plan = Plan(message, server, turn.headers)
+        plan.forwards = answers
+        return plan
+    decision = decided(turn, server, message, sessions)
     if isinstance(decision, Allow) and message.method == "subscriptions/listen":
         decision = _narrow(turn, plan, decision)
-    _note(turn, server, message, decision)
+    note(turn, server, message, decision)
     if isinstance(decision, Deny):
-        plan.forwards, plan.outcome = False, decision.reason
-        if isinstance(message, Request):
-            plan.refusal = refusal(
-                message,
-                decision,
-                turn.principal,
-                errors=turn.policy.errors,
-                hide=turn.policy.hide_denied,
-                modern=turn.revision.modern,
-            )
-        return plan
-    if isinstance(message, Notification) and message.method == "notifications/cancelled":
-        _aim_cancel(turn, plan, message, calls)
+        deny(turn, plan, message, decision)
+    elif isinstance(message, Notification) and message.method == "notifications/cancelled":
+        aim_cancel(turn, plan, message, calls)
     return plan
 
 
-def _decision(turn: Turn, server: ToolServer, message: Call, sessions: Sessions) -> Decision:
+def deny(turn: Turn, plan: Plan, asked: Call, decision: Deny) -> None:
+    """The end of a plan: what the client is told names what it `asked` for, as it wrote it."""
+    plan.forwards, plan.outcome = False, decision.reason
+    if isinstance(asked, Request):
+        plan.refusal = refusal(
+            asked,
+            decision,
+            turn.principal,
+            errors=turn.policy.errors,
+            hide=turn.policy.hide_denied,
+            modern=turn.revision.modern,
+        )
+
+
+def decided(turn: Turn, server: ToolServer, message: Call, sessions: Sessions) -> Decision:
+    """The decision over a message, in the server's own words."""
     if turn.revision.modern and message.method in REMOVED:
         return Deny(METHODS, UNKNOWN_METHOD)
     name = server.name
@@ -191,25 +192,32 @@ def _narrow(turn: Turn, plan: Plan, decision: Decision) -> Decision:
     return decision
 
 
-def _aim_cancel(turn: Turn, plan: Plan, message: Notification, calls: RunningCalls) -> None:
+def aim_cancel(turn: Turn, plan: Plan, message: Notification, calls: RunningCalls) -> None:
     """Point a cancellation at the call of this client, by the id the upstream knows.
 
     One that names no running call of this principal is dropped: at the upstream it would hit a
-    call of somebody else with the same id.
+    call of somebody else with the same id, and so would one for a server that is no more.
     """
     params = message.params or {}
     call = calls.find(turn.principal, turn.session, params.get("requestId"), turn.peer)
-    if call is None:
+    server = None if call is None else turn.policy.servers.get(call.server)
+    if call is None or server is None:
         plan.forwards = False
         return
+    plan.server = server
     aimed = Notification(message.method, {**params, "requestId": call.upstream_id})
     plan.message = aimed
 
 
-def _note(turn: Turn, server: ToolServer, message: Call, decision: Decision) -> None:
-    """The step of the record: what was asked for, the rule, and what its conditions looked at."""
+def note(turn: Turn, server: ToolServer | None, message: Call, decision: Decision) -> None:
+    """The step of the record: what was asked for, the rule, and what its conditions looked at.
+
+    `server` is None for what concerns none in particular.
+    """
     subject = subject_of(message)
-    asked: dict[str, object] = {"method": message.method, "server": server.name}
+    asked: dict[str, object] = {"method": message.method}
+    if server is not None:
+        asked["server"] = server.name
     if subject is not None:
         asked[_STEP_NAME[subject.kind]] = subject.name
     arguments = (message.params or {}).get("arguments")
@@ -253,4 +261,14 @@ def _changes(old: object, new: object) -> Iterator[tuple[str, str]]:
         yield str(old), new
 
 
-__all__ = ["judge", "mask", "place", "place_ending", "read"]
+__all__ = [
+    "aim_cancel",
+    "decided",
+    "deny",
+    "judge",
+    "mask",
+    "note",
+    "place",
+    "place_ending",
+    "read",
+]

@@ -20,14 +20,16 @@ from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Id, Notification, Tree, error_of
 from tidegate.mcp.answers import Incoming, Reply, generic, sort
-from tidegate.mcp.sessions import RunningCall, RunningCalls, Sessions
+from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
 from tidegate.transport.upstream import Failure
 
 logger = logging.getLogger(__name__)
 
+SESSION_HEADER: Final = b"mcp-session-id"
 _SESSION: Final = "mcp-session-id"
 _READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
+_MOST_TOLD: Final = 1024
 
 
 class ToolRelay:
@@ -39,6 +41,7 @@ class ToolRelay:
         self._keep_alive_s = keep_alive_s
         self.sessions = Sessions()
         self.calls = RunningCalls()
+        self._told: Recent[int] = Recent(_MOST_TOLD)
 
     async def deliver(self, turn: Turn, plan: Plan) -> int:
         """Forward what has no answer; the upstream's status, 0 for none."""
@@ -48,10 +51,10 @@ class ToolRelay:
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
-            _note_failed(turn, plan.server, failed, 0)
+            note_failed(turn, plan.server, failed, 0)
             return 0
-        turn.trail.step("upstream", "ok", status=status)
-        if status == 404 and turn.session is not None:
+        turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
+        if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self.sessions.close(turn.session)
         return status
 
@@ -73,15 +76,30 @@ class ToolRelay:
                 self._cancel(turn, plan, carrier, running)
                 raise
             finally:
+                if shaper.unusable:
+                    self._tell_unusable(turn, server, call.method, shaper.unusable)
                 mode = server.masking.tool_results
                 found = shaper.counts
                 turn.trail.counts("redact_result", mode, found, unscanned=found.unscanned)
+
+    def _tell_unusable(self, turn: Turn, server: ToolServer, method: str, count: int) -> None:
+        """Things of the server that no client could name; the log hears of them once."""
+        turn.trail.step("listing", "left_out", server=server.name, count=count)
+        if self._told.get((server.key, method)) != count:
+            self._told.put((server.key, method), count)
+            logger.warning(
+                "names_unusable", extra={"server": server.name, "method": method, "count": count}
+            )
 
     async def end_session(self, turn: Turn) -> None:
         """Pass a DELETE on; our session ends when the upstream's has."""
         session = turn.session
         if session is None:
             raise TypeError("there is no session to end")
+        if turn.upstream_session is None:
+            self.sessions.close(session)
+            await turn.responder.empty(200)
+            return
         server = next(iter(turn.policy.servers.values()))
         carrier = self._carriers.of(server.place)
         try:
@@ -89,7 +107,7 @@ class ToolRelay:
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
-            _note_failed(turn, server, failed, 0)
+            note_failed(turn, server, failed, 0)
             status = 0
         if status == 405:
             await turn.responder.empty(405, ((b"allow", b"POST"),))
@@ -118,9 +136,9 @@ class ToolRelay:
             if status < 300:
                 client.headers = self._open_session(turn, shaper, head)
             answer = await self._read(exchange, status, shaper, client)
-            turn.trail.step("upstream", "ok", status=status)
+            turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         except ServerFailed as failed:
-            _note_failed(turn, plan.server, failed, status)
+            note_failed(turn, plan.server, failed, status)
             if failed.reason == "session_ended":
                 answer, word = Answer.of(no_session(plan.request.id)), "gateway.not_found"
             else:
@@ -158,7 +176,7 @@ class ToolRelay:
 
     def _check_status(self, turn: Turn, server: ToolServer, status: int) -> None:
         """Only an answer, or a refusal that may say why, is read at all."""
-        if status == 404 and turn.session is not None:
+        if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self.sessions.close(turn.session)
             raise ServerFailed("session_ended")
         if status in (401, 403):
@@ -184,7 +202,7 @@ class ToolRelay:
         now_s = self._clock.monotonic_s()
         realm = turn.policy.realm
         shaper.opened = self.sessions.open(turn.principal, realm, theirs, None, now_s)
-        return ((_SESSION.encode("ascii"), shaper.opened.id.encode("ascii")),)
+        return ((SESSION_HEADER, shaper.opened.id.encode("ascii")),)
 
     def _cancel(self, turn: Turn, plan: Plan, carrier: Carrier, running: RunningCall) -> None:
         """The client has gone. A modern server notices that we leave; a legacy one must be told."""
@@ -195,9 +213,10 @@ class ToolRelay:
         carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
 
 
-def _note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
+def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
     """The server did not answer, or not with MCP: in the record and in the log."""
-    turn.trail.step("upstream", "failed", reason=failed.reason, status=status)
+    named = _named(turn, server)
+    turn.trail.step("upstream", "failed", reason=failed.reason, status=status, server=named)
     if failed.reason not in ("session_ended", Failure.DRAINING):
         logger.warning(
             "tool_server_failed",
@@ -210,6 +229,11 @@ def _note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: i
         )
 
 
+def _named(turn: Turn, server: ToolServer) -> str | None:
+    """The server's name for the record, where there are several."""
+    return server.name if turn.policy.federation is not None else None
+
+
 def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
     """An error without an id, in an answer with an error status, is about our request."""
     value = incoming.value
@@ -218,4 +242,4 @@ def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
     return Incoming({**value, "id": upstream_id})
 
 
-__all__ = ["ToolRelay"]
+__all__ = ["SESSION_HEADER", "ToolRelay", "note_failed"]

@@ -33,9 +33,11 @@ from tidegate.gateway.charge import Charge, Charging
 from tidegate.gateway.identify import identify
 from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
+from tidegate.gateway.tool_among import judge_among
 from tidegate.gateway.tool_answer import Answer, Collected
 from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
 from tidegate.gateway.tool_carrier import Carriers
+from tidegate.gateway.tool_federation import ToolFederation
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
 from tidegate.gateway.tool_upstream import ToolTimes
@@ -71,6 +73,7 @@ class ToolTraffic:
         self._charging = charging
         self._accounting = accounting
         self.relay = ToolRelay(carriers, clock, keep_alive_s=times.keep_alive_s)
+        self._federation = ToolFederation(self.relay, clock, keep_alive_s=times.keep_alive_s)
         self._call_s = times.total_s
         self._clock = clock
 
@@ -113,7 +116,8 @@ class ToolTraffic:
         relay = self.relay
         place(turn, message, relay.sessions, self._clock.monotonic_s())
         messages = message.messages if isinstance(message, Batch) else (message,)
-        plans = [judge(turn, each, relay.sessions, relay.calls) for each in messages]
+        judging = judge if turn.policy.federation is None else judge_among
+        plans = [judging(turn, each, relay.sessions, relay.calls) for each in messages]
         await beside_the_loop(len(data), mask, turn, plans)
         async with AsyncExitStack() as stack:
             charges = await self._reserve(turn, plans, stack)
@@ -167,11 +171,17 @@ class ToolTraffic:
         if plan.refusal is not None:
             await _respond(turn, plan.refusal)
         elif isinstance(plan.message, Request):
-            plan.outcome = await self.relay.forward(turn, plan)
+            plan.outcome = await self._forward(turn, plan)
         elif plan.forwards and await self.relay.deliver(turn, plan) == 404 and turn.session:
             raise Rejected(no_session(None), "gateway.not_found")
         else:
             await turn.responder.empty(202)
+
+    async def _forward(self, turn: Turn, plan: Plan, collected: Collected | None = None) -> str:
+        """To one server, or to each that has a part in the answer."""
+        if plan.parts is None:
+            return await self.relay.forward(turn, plan, collected)
+        return await self._federation.answer(turn, plan, collected)
 
     async def _answer_batch(self, turn: Turn, batch: Batch, plans: list[Plan]) -> None:
         """Each element on its own, one after the other; then the answers in request order."""
@@ -185,7 +195,7 @@ class ToolTraffic:
                 answers[typed(request.id)] = Answer.of(plan.refusal).data
             else:
                 collected = Collected()
-                plan.outcome = await self.relay.forward(turn, plan, collected)
+                plan.outcome = await self._forward(turn, plan, collected)
                 answers[typed(request.id)] = collected.answer.data
         merged = merge(batch, answers)
         if merged:

@@ -7,7 +7,7 @@ and what becomes of each of its messages (Plan). Does not live here: how that is
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, Literal
 
 from tidegate.errors import TidegateError
 from tidegate.gateway.identify import TokenGate
@@ -35,21 +35,23 @@ from tidegate.mcp.eras import (
     McpHeaders,
     Revision,
 )
+from tidegate.mcp.federation import Federation
 from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.servers import Place
 from tidegate.mcp.sessions import Session, owner_of
 from tidegate.policy import Principal
 from tidegate.records.entries import Trail
 
-_STEP_NAME: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
+_FEDERATED: Final = "tidegate:federation"
 
 
 @dataclass(frozen=True, slots=True)
 class ToolServer:
-    """One MCP server and what is masked in its traffic."""
+    """One MCP server, what is masked in its traffic, and what a changed tool definition means."""
 
     place: Place
     masking: Masking
+    pin: Literal["off", "warn", "block"] = "off"
 
     @property
     def name(self) -> str:
@@ -66,7 +68,8 @@ class ToolServer:
 class ToolTrafficPolicy:
     """What one configuration revision says about MCP; swapped whole at a reload.
 
-    `servers` by name; this release serves the first one.
+    `servers` by name, in the order of the file; `federation` is the table of their names if there
+    are several.
     """
 
     revision: str
@@ -77,10 +80,20 @@ class ToolTrafficPolicy:
     errors: Profile = "brief"
     hide_denied: Hiding = "full"
     tokens: TokenGate | None = None
+    federation: Federation | None = field(init=False, default=None)
+
+    def __post_init__(self) -> None:
+        if len(self.servers) > 1:
+            object.__setattr__(self, "federation", Federation(tuple(self.servers)))
 
     @property
     def realm(self) -> str:
-        """What a session of a client belongs to: another server in its place ends it."""
+        """What a session of a client belongs to: another server in its place ends it.
+
+        With several servers it is one with the gateway, whichever servers come and go.
+        """
+        if self.federation is not None:
+            return _FEDERATED
         return next(iter(self.servers.values())).key
 
 
@@ -117,6 +130,11 @@ class Turn:
         """What counts for this principal."""
         return self.policy.rules.of(self.principal.tenant)
 
+    @property
+    def upstream_session(self) -> str | None:
+        """The session of the upstream that the client's is one with; None if it is with us."""
+        return (self.session.upstream_id or None) if self.session is not None else None
+
     def may_see(self, server: ToolServer, subject: Subject) -> bool:
         """Whether the principal may use the thing of this server in some way."""
         return is_visible(subject, self.principal, self.rules, server=server.name)
@@ -132,7 +150,8 @@ class Plan:
 
     `server` is where it goes. `message` is what is forwarded: narrowed, masked and aimed where that
     was necessary; `headers` are those of the client that may go with it. `outcome` is the word for
-    its end.
+    its end. `parts` are what is asked of each server for a request that we answer ourselves; None
+    for one that goes to `server`.
     """
 
     message: Message
@@ -141,6 +160,7 @@ class Plan:
     refusal: Refusal | None = None
     forwards: bool = True
     outcome: str = "ok"
+    parts: tuple["Plan", ...] | None = None
 
     @property
     def charged_tool(self) -> str | None:
@@ -166,7 +186,7 @@ class Plan:
             self.headers,
             owner_of(turn.principal),
             upstream_id,
-            session=turn.session.upstream_id if turn.session is not None else None,
+            session=turn.upstream_session,
             endless=isinstance(call, Request) and call.method == "subscriptions/listen",
         )
 
