@@ -5,6 +5,7 @@ configuration and writes to the findings; parts already known to be broken stay 
 """
 
 from tidegate.config.checks.effect import check_effect
+from tidegate.config.checks.federation import check_federation
 from tidegate.config.checks.folders import check_folders
 from tidegate.config.checks.names import check_names
 from tidegate.config.checks.parameters import check_parameters
@@ -28,6 +29,7 @@ def check(config: Config, findings: Findings, known: RulesDir | None = None) -> 
     check_shape(config, findings)
     check_parameters(config, findings)
     check_names(config, findings)
+    check_federation(config, findings)
     check_reach(config, findings)
     check_sharing(config, findings)
     check_redaction(config, findings)

@@ -47,12 +47,6 @@ def _stdio(config: Config) -> Iterator[Path]:
             yield ("mcp", "servers", name, "command")
 
 
-def _more_servers(config: Config) -> Iterator[Path]:
-    reachable = [name for name, server in config.mcp.servers.items() if server.url]
-    for name in reachable[1:]:
-        yield ("mcp", "servers", name)
-
-
 def _pins(config: Config) -> Iterator[Path]:
     for name, server in config.mcp.servers.items():
         if server.pin != "off" and "pin" in server.model_fields_set:
@@ -71,6 +65,5 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
 TABLE = (
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
     Idle(_stdio, "this server is not started; its tools do not exist for callers"),
-    Idle(_more_servers, "only the first server with a url is reached"),
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
 )
