@@ -84,13 +84,13 @@ def with_missing(result: Tree, missing: Sequence[str]) -> Tree:
 def described(
     offers: Sequence[Offer], *, version: str | None, own: Mapping[str, object], pushes: bool
 ) -> Tree | None:
-    """What the gateway says of itself on behalf of the servers; None if none of them answered.
+    """What the gateway says of itself on behalf of the servers; None if all of them are silent.
 
     `version`: of the session that an initialize opens, None for a server/discover. `own` is
     our name and version. `pushes`: the client can be told of changes.
     """
     found = [offer for offer in offers if offer.described is not None]
-    if not found:
+    if offers and not found:
         return None
     each = [offer.described or {} for offer in found]
     capabilities = _union([described.get("capabilities") for described in each], pushes=pushes)
