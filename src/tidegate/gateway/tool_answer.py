@@ -10,7 +10,7 @@ import json
 from collections.abc import Awaitable
 from dataclasses import dataclass
 from functools import partial
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate import sse, strictjson
 from tidegate.gateway.respond import Header, Responder
@@ -24,7 +24,11 @@ from tidegate.mcp.eras import LEGACY, accepts_events
 from tidegate.mcp.federation_messages import Shown
 from tidegate.mcp.listing import filter_result, filter_tasks, made_private, may_hear
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
+from tidegate.mcp.stream_places import PRIMED, UNMARKED, Mark
 from tidegate.redaction import Counts
+
+if TYPE_CHECKING:
+    from tidegate.gateway.tool_suspended import Resumable
 
 T = TypeVar("T")
 _COMMENT: Final = b": keep-alive\n\n"
@@ -145,6 +149,21 @@ class Shaper:
         """How many things of a list were left out because no client could name them."""
         return 0 if self._shown is None else self._shown.unusable
 
+    @property
+    def primes(self) -> bool:
+        """Whether the client knows events that have an id and nothing else."""
+        return self._turn.revision.version == PRIMED
+
+    @property
+    def upstream_id(self) -> Id:
+        """Under which id the server knows the call."""
+        return self.running.upstream_id
+
+    def note_counts(self) -> None:
+        """Write down what was masked so far."""
+        mode, found = self._server.masking.tool_results, self.counts
+        self._turn.trail.counts("redact_result", mode, found, unscanned=found.unscanned)
+
     def failed(self) -> Answer:
         """The one answer for whatever went wrong behind us."""
         return Answer(generic(self.call.id, self._turn.responder.request_id))
@@ -209,27 +228,48 @@ class ClientSide:
     only JSON never gets more than the answer itself.
     """
 
-    __slots__ = ("_keep_alive_s", "_named", "_responder", "_takes_any", "headers")
+    __slots__ = (
+        "_keep_alive_s",
+        "_named",
+        "_responder",
+        "_takes_any",
+        "can_return",
+        "headers",
+        "resumable",
+    )
 
     def __init__(self, turn: Turn, *, keep_alive_s: float) -> None:
         self.headers: tuple[Header, ...] = ()
+        self.resumable: Resumable | None = None
         self._responder: Responder = turn.responder
         self._named = accepts_events(turn.headers, named=True)
         self._takes_any = accepts_events(turn.headers, named=False)
         self._keep_alive_s = keep_alive_s
+        in_session = turn.upstream_session is not None and not turn.revision.modern
+        self.can_return = in_session and self._named
 
-    async def live(self, data: bytes) -> None:
+    async def live(self, data: bytes, mark: Mark = UNMARKED) -> None:
         """Pass on a message that precedes the answer, if the client can take it."""
         if not self._takes_any:
             return
         await self._begin()
-        await self._responder.chunk(sse.encode(data, event="message"))
+        await self._responder.chunk(_event(data, mark))
 
-    async def final(self, answer: Answer, *, streamed: bool) -> None:
+    async def place(self, mark: Mark) -> None:
+        """An event that says where to come back to, and nothing else."""
+        if mark.id is not None:
+            await self._begin()
+            await self._responder.chunk(_event(b"", mark))
+
+    async def let_go(self) -> None:
+        """The end of a stream without the answer: the client comes back for it."""
+        await self._responder.end()
+
+    async def final(self, answer: Answer, *, streamed: bool, mark: Mark = UNMARKED) -> None:
         """The answer; `streamed`: the upstream sent it in an event stream."""
         if self._responder.started or (streamed and self._named and answer.status == 200):
             await self._begin()
-            await self._responder.end(sse.encode(answer.data, event="message"))
+            await self._responder.end(_event(answer.data, mark))
         else:
             headers = (*self.headers, *answer.headers)
             await self._responder.json(answer.status, answer.data, headers)
@@ -256,24 +296,38 @@ class ClientSide:
 class Collected:
     """The client's side of one element of a batch: only the answer is kept."""
 
-    __slots__ = ("answer", "headers")
+    __slots__ = ("answer", "can_return", "headers", "resumable")
 
     def __init__(self) -> None:
         self.answer = Answer({})
         self.headers: tuple[Header, ...] = ()
+        self.resumable: Resumable | None = None
+        self.can_return = False
 
-    async def live(self, data: bytes) -> None:
+    async def live(self, data: bytes, mark: Mark = UNMARKED) -> None:
         """Not passed on: the answer to a batch is one JSON array."""
-        del data
+        del data, mark
 
-    async def final(self, answer: Answer, *, streamed: bool) -> None:
+    async def place(self, mark: Mark) -> None:
+        """Nobody can come back."""
+        del mark
+
+    async def let_go(self) -> None:
+        """Nobody can come back."""
+
+    async def final(self, answer: Answer, *, streamed: bool, mark: Mark = UNMARKED) -> None:
         """Keep it."""
-        del streamed
+        del streamed, mark
         self.answer = answer
 
     async def waiting_for(self, awaitable: Awaitable[T]) -> T:
         """The result of `awaitable`."""
         return await awaitable
+
+
+def _event(data: bytes, mark: Mark) -> bytes:
+    kind = "message" if data else None
+    return sse.encode(data, event=kind, id=mark.id, retry_ms=mark.retry_ms)
 
 
 def _is_internal(message: Tree) -> bool:

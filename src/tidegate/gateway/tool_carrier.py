@@ -26,7 +26,8 @@ class Asked:
     `revision` is the one it is written in, the client's; `headers` are those of the client that
     may go with it. `upstream_id` stands in for the message's own id: it is unique at the server.
     `session` is the upstream's, where the client's session is one with it. `endless`: a
-    subscription, which may be silent for as long as it likes once it has begun.
+    subscription, which may be silent for as long as it likes once it has begun. `resumable`: its
+    client can come back for a stream that ends early.
     """
 
     message: Message
@@ -36,6 +37,7 @@ class Asked:
     upstream_id: Id | None = None
     session: str | None = None
     endless: bool = False
+    resumable: bool = False
 
 
 class Exchange(Protocol):
@@ -104,6 +106,7 @@ class HttpCarrier:
             asked.headers,
             session=asked.session,
             upstream_id=asked.upstream_id,
+            resumable=asked.resumable,
         )
         return self._upstream.exchange(self._address.url, message, endless=asked.endless)
 

@@ -16,6 +16,7 @@ from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Tree, result_body
 from tidegate.mcp.answers import generic
 from tidegate.mcp.federation_merging import SUBSCRIPTION, acknowledged, with_missing
+from tidegate.mcp.stream_places import UNMARKED, Mark
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
 
@@ -32,8 +33,9 @@ class _Ear(Collected):
         self.acked = asyncio.Event()
         self.ack: Tree | None = None
 
-    async def live(self, data: bytes) -> None:
+    async def live(self, data: bytes, mark: Mark = UNMARKED) -> None:
         """Keep the acknowledgment; pass on what follows it, once the client has had ours."""
+        del mark
         if self.ack is None:
             self._take(strictjson.loads(data, max_depth=_MAX_DEPTH))
             return

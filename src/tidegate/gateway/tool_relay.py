@@ -7,7 +7,9 @@ order (tool_traffic), the wire towards the server (tool_upstream).
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from functools import partial
 from typing import Final
 
 from tidegate.clock import Clock
@@ -16,11 +18,14 @@ from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
 from tidegate.gateway.tool_carrier import Carrier, Carriers, Exchange
+from tidegate.gateway.tool_suspended import Resumables
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Id, Notification, Tree, error_of
 from tidegate.mcp.answers import Incoming, Reply, generic, sort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
+from tidegate.mcp.stream_places import UNMARKED, Mark
+from tidegate.mcp.stream_places import mark as marked
 from tidegate.transport.upstream import Failure
 
 logger = logging.getLogger(__name__)
@@ -31,14 +36,19 @@ _READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_TOLD: Final = 1024
 
+SUSPENDED: Final = "suspended"
+RESUMED: Final = frozenset({"no_answer", Failure.RESET.value})
+"""How a stream ends that can be taken up again: let go by its server, or lost."""
+
 
 class ToolRelay:
     """Forwards messages to their server. One per application; holds what outlives a request."""
 
-    def __init__(self, carriers: Carriers, clock: Clock, *, keep_alive_s: float) -> None:
+    def __init__(self, carriers: Carriers, clock: Clock, times: ToolTimes) -> None:
         self._carriers = carriers
         self._clock = clock
-        self._keep_alive_s = keep_alive_s
+        self._times = times
+        self.resumables = Resumables(clock, resume_s=times.resume_s)
         self.sessions = Sessions()
         self.calls = RunningCalls()
         self._told: Recent[int] = Recent(_MOST_TOLD)
@@ -56,31 +66,57 @@ class ToolRelay:
         turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self.sessions.close(turn.session)
+        if turn.session is not None and (cancelled := plan.cancels) is not None:
+            self.resumables.cancelled(turn.session, cancelled)
         return status
 
     async def forward(self, turn: Turn, plan: Plan, collected: Collected | None = None) -> str:
         """Send one request and bring its answer to the client, or into `collected`.
 
-        Returns the word for the end of the request.
+        Returns the word for the end of the request; `plan.suspended` if it has not come yet.
         """
         server, call = plan.server, plan.request
         carrier = self._carriers.of(server.place)
-        with self.calls.running(
-            turn.principal, server.name, turn.session, call.id, turn.peer
-        ) as running:
+        client = collected or ClientSide(turn, keep_alive_s=self._times.keep_alive_s)
+        with ExitStack() as held:
+            running = held.enter_context(
+                self.calls.running(turn.principal, server.name, turn.session, call.id, turn.peer)
+            )
             shaper = Shaper(turn, plan, running, self.sessions)
+            cancel = partial(self._cancel, turn, plan, carrier, running)
+            asked = plan.asked(turn, running.upstream_id, resumable=self._resumes(client))
             try:
-                with carrier.exchange(plan.asked(turn, running.upstream_id)) as exchange:
-                    return await self._relay(turn, plan, exchange, shaper, collected)
+                with carrier.exchange(asked) as exchange:
+                    word = await self._relay(turn, plan, exchange, shaper, client, cancel)
+                if word == SUSPENDED:
+                    self._suspend(plan, client, held)
+                    await client.let_go()
+                elif client.resumable is not None:
+                    client.resumable.finish(word)
+                    client.resumable.let_go()
             except asyncio.CancelledError:
-                self._cancel(turn, plan, carrier, running)
+                if not self._suspend(plan, client, held):
+                    cancel()
                 raise
             finally:
                 if shaper.unusable:
                     self._tell_unusable(turn, server, call.method, shaper.unusable)
-                mode = server.masking.tool_results
-                found = shaper.counts
-                turn.trail.counts("redact_result", mode, found, unscanned=found.unscanned)
+                if plan.suspended is None:
+                    shaper.note_counts()
+        return word
+
+    def _resumes(self, client: ClientSide | Collected) -> bool:
+        return client.can_return and self._times.resume_s > 0
+
+    def _suspend(self, plan: Plan, client: ClientSide | Collected, held: ExitStack) -> bool:
+        """Whether the call goes on without this request: its client can come back for it."""
+        call = client.resumable
+        if call is None or plan.suspended is not None:
+            return plan.suspended is not None
+        plan.suspended = call
+        call.keep(held.pop_all())
+        call.let_go()
+        return True
 
     def _tell_unusable(self, turn: Turn, server: ToolServer, method: str, count: int) -> None:
         """Things of the server that no client could name; the log hears of them once."""
@@ -123,21 +159,27 @@ class ToolRelay:
         plan: Plan,
         exchange: Exchange,
         shaper: Shaper,
-        collected: Collected | None,
+        client: ClientSide | Collected,
+        cancel: Callable[[], None],
     ) -> str:
-        """Bring the answer home; whatever goes wrong becomes one, too."""
-        client: ClientSide | Collected = collected or ClientSide(
-            turn, keep_alive_s=self._keep_alive_s
-        )
-        status, word = 0, "ok"
+        """Bring the answer home; whatever goes wrong becomes one, too.
+
+        SUSPENDED: nothing went wrong, but the stream is over.
+        """
+        status, word, mark = 0, "ok", UNMARKED
         try:
             status, head = await exchange.head()
             self._check_status(turn, plan.server, status)
             if status < 300:
                 client.headers = self._open_session(turn, shaper, head)
-            answer = await self._read(exchange, status, shaper, client)
+            due_s = self._clock.monotonic_s() + self._times.total_s
+            marking = partial(self._mark, turn, shaper, client, cancel, due_s)
+            answer, mark = await self._read(exchange, status, shaper, client, marking)
             turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         except ServerFailed as failed:
+            if client.resumable is not None and failed.reason in RESUMED:
+                turn.trail.step("upstream", "suspended", reason=failed.reason)
+                return SUSPENDED
             note_failed(turn, plan.server, failed, status)
             if failed.reason == "session_ended":
                 answer, word = Answer.of(no_session(plan.request.id)), "gateway.not_found"
@@ -148,8 +190,27 @@ class ToolRelay:
             answer, word = Answer(body), error.code
         if word == "ok":
             exchange.let_end()
-        await client.final(answer, streamed=exchange.is_stream)
+        await client.final(answer, streamed=exchange.is_stream, mark=mark)
         return word
+
+    def _mark(
+        self,
+        turn: Turn,
+        shaper: Shaper,
+        client: ClientSide | Collected,
+        cancel: Callable[[], None],
+        due_s: float,
+        incoming: Incoming,
+    ) -> Mark:
+        """What the client of a call is told of the place of an event, if it can come back."""
+        session = turn.session
+        if incoming.event_id is None or session is None or not self._resumes(client):
+            return UNMARKED
+        if client.resumable is None:
+            client.resumable = self.resumables.begin(session, shaper, cancel, due_s)
+        if client.resumable is None:
+            return UNMARKED
+        return marked(session.secret, client.resumable.name, incoming)
 
     async def _read(
         self,
@@ -157,21 +218,26 @@ class ToolRelay:
         status: int,
         shaper: Shaper,
         client: ClientSide | Collected,
-    ) -> Answer:
+        marking: Callable[[Incoming], Mark],
+    ) -> tuple[Answer, Mark]:
         """Pass on what precedes the answer as it comes, and return the answer."""
         while (arrived := await client.waiting_for(exchange.read())) is not None:
             for incoming in arrived:
                 sent_id = shaper.running.upstream_id
                 message = sort(_refusal_of(incoming, status, sent_id), sent_id)
                 if message is None:
+                    if shaper.primes and incoming.value is None:
+                        await client.place(marking(incoming))
                     continue
                 shaper.learn(message)
                 # Without bytes of its own it came in an array, of any size.
                 size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
                 if isinstance(message, Reply):
-                    return await beside_the_loop(size, shaper.reply, message, status)
+                    answer = await beside_the_loop(size, shaper.reply, message, status)
+                    mark = UNMARKED if client.resumable is None else marking(incoming)
+                    return answer, mark
                 if (data := await beside_the_loop(size, shaper.aside, message)) is not None:
-                    await client.live(data)
+                    await client.live(data, marking(incoming))
         raise ServerFailed("no_answer")
 
     def _check_status(self, turn: Turn, server: ToolServer, status: int) -> None:
@@ -242,4 +308,4 @@ def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
     return Incoming({**value, "id": upstream_id})
 
 
-__all__ = ["SESSION_HEADER", "ToolRelay", "note_failed"]
+__all__ = ["RESUMED", "SESSION_HEADER", "SUSPENDED", "ToolRelay", "note_failed"]

@@ -72,7 +72,7 @@ class ToolTraffic:
         self._bodies = bodies
         self._charging = charging
         self._accounting = accounting
-        self.relay = ToolRelay(carriers, clock, keep_alive_s=times.keep_alive_s)
+        self.relay = ToolRelay(carriers, clock, times)
         self._federation = ToolFederation(self.relay, clock, keep_alive_s=times.keep_alive_s)
         self._call_s = times.total_s
         self._clock = clock
@@ -129,7 +129,11 @@ class ToolTraffic:
                 await self._answer_batch(turn, message, plans)
                 account.outcome = next((p.outcome for p in plans if p.outcome != "ok"), "ok")
             else:
-                await self._answer(turn, plans[0])
+                try:
+                    await self._answer(turn, plans[0])
+                finally:
+                    if (call := plans[0].suspended) is not None:
+                        call.hold(stack.pop_all(), account.postpone())
                 account.outcome = plans[0].outcome
 
     async def _reserve(self, turn: Turn, plans: list[Plan], stack: AsyncExitStack) -> list[Charge]:

@@ -14,11 +14,13 @@ from tidegate.gateway.identify import TokenGate
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.respond import Responder
 from tidegate.gateway.tool_carrier import Asked
+from tidegate.gateway.tool_suspended import Resumable
 from tidegate.identity.keys import KeyTable
 from tidegate.jsonrpc import (
     Code,
     Id,
     Message,
+    Notification,
     Request,
     Response,
     Tree,
@@ -151,7 +153,7 @@ class Plan:
     `server` is where it goes. `message` is what is forwarded: narrowed, masked and aimed where that
     was necessary; `headers` are those of the client that may go with it. `outcome` is the word for
     its end. `parts` are what is asked of each server for a request that we answer ourselves; None
-    for one that goes to `server`.
+    for one that goes to `server`. `suspended`: the request ended without its answer and goes on.
     """
 
     message: Message
@@ -161,6 +163,7 @@ class Plan:
     forwards: bool = True
     outcome: str = "ok"
     parts: tuple["Plan", ...] | None = None
+    suspended: Resumable | None = None
 
     @property
     def charged_tool(self) -> str | None:
@@ -171,14 +174,25 @@ class Plan:
         return str((call.params or {}).get("name"))
 
     @property
+    def cancels(self) -> Id | None:
+        """The call that this ends, as its server knows it."""
+        message = self.message
+        if not isinstance(message, Notification) or message.method != "notifications/cancelled":
+            return None
+        named = (message.params or {}).get("requestId")
+        return named if isinstance(named, str | int) else None
+
+    @property
     def request(self) -> Request:
         """The message, which is a request: only that has an answer."""
         if not isinstance(self.message, Request):
             raise TypeError("only a request has an answer")
         return self.message
 
-    def asked(self, turn: "Turn", upstream_id: Id | None = None) -> Asked:
-        """What is sent to the server."""
+    def asked(
+        self, turn: "Turn", upstream_id: Id | None = None, *, resumable: bool = False
+    ) -> Asked:
+        """What is sent to the server; `resumable`: its client can come back for a stream."""
         call = self.message
         return Asked(
             call,
@@ -188,6 +202,7 @@ class Plan:
             upstream_id,
             session=turn.upstream_session,
             endless=isinstance(call, Request) and call.method == "subscriptions/listen",
+            resumable=resumable,
         )
 
     def refuse(self, error: TidegateError, turn: "Turn") -> None:

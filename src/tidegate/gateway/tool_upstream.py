@@ -35,12 +35,18 @@ class ServerFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolTimes:
-    """Deadlines in seconds. `idle_s` bounds the silence of a server, `total_s` one call."""
+    """Deadlines in seconds. `idle_s` bounds the silence of a server, `total_s` one call.
+
+    `resume_s` is how long a call whose stream has ended waits for its client (0: no client can
+    come back), `stream_s` how long a client may listen before it has to come back.
+    """
 
     connect_s: float = 2.0
     idle_s: float = 120.0
     total_s: float = 600.0
     keep_alive_s: float = 15.0
+    resume_s: float = 60.0
+    stream_s: float = 3600.0
 
 
 class ToolUpstream:

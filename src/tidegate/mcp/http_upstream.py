@@ -55,18 +55,19 @@ def outgoing(
     *,
     session: str | None = None,
     upstream_id: Id | None = None,
+    resumable: bool = False,
 ) -> Outgoing:
     """The request for `message`, under `upstream_id` if that is not its own id.
 
     Nothing of the client's head is copied but Mcp-Param-*, a well-formed traceparent and, for
-    what may be asked again, which of the two forms of an answer it names first; nothing
-    is left out of its message but the trace's baggage; the credential is the server's, the
+    what may be asked again or whose stream can be taken up again (`resumable`), which of the two
+    forms of an answer it names first; nothing is left out of its message but the trace's baggage; the credential is the server's, the
     session id the upstream's own.
     """
     replayable = isinstance(message, Request) and message.method in _HARMLESS
     # A legacy server that is asked for a stream may end it early and have it resumed. What can be
     # asked for once more is lost at no cost; the answer of a tool that ran is not.
-    streams = replayable and not revision.modern and prefers_events(headers)
+    streams = (replayable or resumable) and not revision.modern and prefers_events(headers)
     own = [("Accept", _EVENTS_FIRST if streams else _JSON_FIRST)]
     own.append(("Content-Type", "application/json"))
     own += _credentials(server, None if revision.modern else session)
@@ -75,11 +76,11 @@ def outgoing(
         return Outgoing(tuple(own), strictjson.dumps(message.value))
     own += upstream_headers(message, revision, headers)
     value = message.encode(id=upstream_id) if isinstance(message, Request) else message.encode()
-    value = _without_baggage(value)
+    value = without_baggage(value)
     return Outgoing(tuple(own), strictjson.dumps(value), replayable)
 
 
-def _without_baggage(message: Tree) -> Tree:
+def without_baggage(message: Tree) -> Tree:
     """W3C baggage carries what the caller's side knows of its user; it ends at this boundary."""
     params = message.get("params")
     meta = params.get("_meta") if isinstance(params, dict) else None
@@ -204,4 +205,12 @@ def _messages(event: sse.Event) -> list[Incoming]:
     return [*before, replace(last, event_id=event.id, retry_ms=event.retry_ms)]
 
 
-__all__ = ["AnswerReader", "AnswerTooLarge", "Outgoing", "ending", "listening", "outgoing"]
+__all__ = [
+    "AnswerReader",
+    "AnswerTooLarge",
+    "Outgoing",
+    "ending",
+    "listening",
+    "outgoing",
+    "without_baggage",
+]
