@@ -70,6 +70,7 @@ class Watched:
     targets: Callable[[], Iterable[TargetRow]] | None = None
     log_fields_dropped: Callable[[], int] | None = None
     broken_rules: Callable[[], int] | None = None
+    pins: Callable[[], Mapping[str, int]] | None = None
 
 
 class Metrics:
@@ -169,6 +170,14 @@ class Metrics:
         labels = (self._bounded("server", server), decision, self._bounded("rule", rule))
         self._tool_decisions.labels(*labels).inc()
 
+    def tool_pin(self, *, server: str, state: str) -> None:
+        """A tool came into a state: pinned, changed, new, flagged, gone; or a list unchecked."""
+        self._tool_pins.labels(self._bounded("server", server), state).inc()
+
+    def pin_decision(self, *, server: str, decision: str) -> None:
+        """A call was compared with its pin: allow, warn or deny."""
+        self._pin_decisions.labels(self._bounded("server", server), decision).inc()
+
     def reload_failed(self) -> None:
         """A new configuration was refused."""
         self._reload_failures.inc()
@@ -218,6 +227,12 @@ class Metrics:
         self._classified = counter("classifier_calls", "Calls of a classifier.", "result")
         self._tool_decisions = counter(
             "tool_decisions", "MCP messages decided.", "server", "decision", "rule"
+        )
+        self._tool_pins = counter(
+            "tool_pins", "Tools that came into a state, lists unchecked.", "server", "state"
+        )
+        self._pin_decisions = counter(
+            "tool_pin_decisions", "Calls compared with a pin.", "server", "decision"
         )
         self._reload_failures = counter("config_reload_failures", "Configurations refused.")
 
@@ -289,6 +304,8 @@ class _AtScrape(Collector):
         if watched.broken_rules is not None:
             text = "Files of mcp.rules_dir in whose place the last good rules are in force."
             yield _gauge("tenant_rules_broken", text, watched.broken_rules())
+        if watched.pins is not None:
+            yield _pins(watched.pins())
         if watched.settlements is not None:
             yield from _settlements(watched.settlements)
         if watched.log_fields_dropped is not None:
@@ -298,6 +315,14 @@ class _AtScrape(Collector):
             yield from _records(watched.records)
         if watched.targets is not None:
             yield from _targets(tuple(watched.targets()))
+
+
+def _pins(differing: Mapping[str, int]) -> Metric:
+    text = "Tools of a server that are not what was approved."
+    family = GaugeMetricFamily("tidegate_tool_pins_differing", text, labels=("server",))
+    for server, count in differing.items():
+        family.add_metric((server,), count)
+    return family
 
 
 def _settlements(settlements: SettlementsState) -> Iterator[Metric]:

@@ -1,7 +1,7 @@
-"""Which ledger does `store.url` name?
+"""Which ledger, and which store of pins, does `store.url` name?
 
-Lives here: its construction from the configuration, for the gateway and for commands that look
-into the same store. Does not live here: what a ledger does (limits).
+Lives here: their construction from the configuration, for the gateway and for commands that look
+into the same store. Does not live here: what a ledger (limits) or a pin (mcp) is.
 """
 
 import asyncio
@@ -21,6 +21,9 @@ from tidegate.limits.owned import OwnedLedger
 from tidegate.limits.owner import Owner
 from tidegate.limits.redis import RedisLedger
 from tidegate.limits.sqlite_reader import SQLiteReader
+from tidegate.mcp.pin_store import MemoryPins, PinStore
+from tidegate.mcp.pin_store_redis import RedisPins
+from tidegate.mcp.pin_store_sqlite import SQLitePins
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +70,16 @@ async def owner_for(config: Config, clock: Clock) -> AsyncIterator[Owner | None]
             logger.warning("ledger_close_late")
 
 
+def pin_store_for(config: Config, *, creates: bool = True) -> PinStore:
+    """Where the pins of tools are kept. Without `creates` a file that is missing stays so."""
+    store = config.store
+    if (file := store_file(store.url)) is not None:
+        return SQLitePins(file, store.wait_s, creates=creates)
+    if on_redis(store.url):
+        return RedisPins(store.url, deadline_s=store.deadline_s)
+    return MemoryPins()
+
+
 def _boot(clock: Clock) -> int:
     """Only the system's own clock counts from the start of the machine."""
     return boot_number() if isinstance(clock, SystemClock) else 0
@@ -92,4 +105,4 @@ async def reader_for(config: Config, clock: Clock) -> AsyncIterator[Reader]:
         yield MemoryLedger(clock)
 
 
-__all__ = ["Reader", "ledger_for", "owner_for", "reader_for"]
+__all__ = ["Reader", "ledger_for", "owner_for", "pin_store_for", "reader_for"]

@@ -33,6 +33,8 @@ def tally(steps: Iterable[Step], tenant: str, metrics: Metrics) -> None:
                 metrics.tool_decision(
                     server=_word(step, "server"), decision=decision, rule=step.rule
                 )
+            case "pin", decision:
+                metrics.pin_decision(server=_word(step, "server"), decision=decision)
             case "limits", "deny":
                 metrics.limit_rejected(tenant=tenant, limit=_word(step, "limit"))
             case "limits", "settle":

@@ -21,6 +21,7 @@ FARTHEST = frozenset(
         "tidegate_target_cooling_seconds",
         "tidegate_wall_clock_ahead_seconds",
         "tidegate_tenant_rules_broken",
+        "tidegate_tool_pins_differing",
     }
 )
 """Gauges of which the one farthest from 0 counts: yes and no, states, and what is the same thing
