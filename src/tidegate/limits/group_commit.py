@@ -2,7 +2,7 @@
 
 Lives here: the writer thread, the lock between processes, and what becomes of work when the file
 cannot be written. Does not live here: who asks and hears (job_queue, owner), what the work is
-(books), the tables (sqlite_rows).
+(books), the tables (sqlite_rows of the ledger).
 
 Everything that is waiting runs in one transaction; nobody is answered before its commit.
 Processes take turns by a kernel lock on a file beside the database: SQLite's own waiting is a
@@ -18,11 +18,10 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
-from tidegate.limits.books import Rows
 from tidegate.limits.books_file import BooksFile, FileReplaced
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.limits.storetime import StoreTime
@@ -41,7 +40,29 @@ _LOCKED = "locked by another process"
 _TAKEN_AWAY = "the file of the ledger was removed or replaced"
 
 
-class Work(Protocol):
+class Tables(Protocol):
+    """The tables that work is done on; see SQLiteRows for what each method promises."""
+
+    def create(self) -> None:
+        """Make them."""
+
+    def begin(self, ids: Sequence[str] = ()) -> int:
+        """Inside a transaction; returns the newest store time in the file."""
+
+    def finish(self, now_us: int, *, proof: bool = False) -> None:
+        """Write what changed."""
+
+    def anchor_us(self, boot: int) -> int | None:
+        """Where the processes of this run of the machine count from."""
+
+    def keep_anchor(self, boot: int, anchor_us: int) -> None:
+        """Have the others count from here."""
+
+
+R_contra = TypeVar("R_contra", contravariant=True)
+
+
+class Work(Protocol[R_contra]):
     """One piece of work. `is_withdrawn`: nobody waits for it any more.
 
     `must_happen`: applied as soon as the file allows, whoever waits. `about` is the reservation
@@ -67,11 +88,11 @@ class Work(Protocol):
     def begin(self) -> bool:
         """Whether to run it: from here on it cannot be withdrawn."""
 
-    def run(self, rows: Rows, now_us: int) -> object:
+    def run(self, rows: R_contra, now_us: int, /) -> object:
         """What is answered. Raises ValueError, before it changed anything, for a bad call."""
 
 
-W = TypeVar("W", bound=Work)
+W = TypeVar("W", bound=Work[Any])
 
 
 class Inbox(Protocol[W]):
@@ -96,21 +117,35 @@ class _GaveUp(Exception):
 
 
 class GroupCommit(Generic[W]):
-    """One thread and one connection for the work of `inbox`; ends when that does."""
+    """One thread and one connection for the work of `inbox`; ends when that does.
 
-    def __init__(self, path: Path, clock: Clock, inbox: Inbox[W], *, boot: int = 0) -> None:
+    `tables` are what that work is done on. `name` is what the log calls this use of the file.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        clock: Clock,
+        inbox: Inbox[W],
+        *,
+        boot: int = 0,
+        tables: Callable[[sqlite3.Connection], Tables] = SQLiteRows,
+        name: str = "ledger",
+    ) -> None:
         self._inbox = inbox
+        self._tables = tables
+        self._events = (f"{name}_store_failed", f"{name}_store_serves_again")
         self._path = path
         self._boot = boot
         self._anchor_us: int | None = None  # as the file has it
         self._file = BooksFile(path)
         self._clock = clock
         self._time = StoreTime(clock.now_s(), clock.monotonic_s())
-        self._thread = threading.Thread(target=self._main, name="tidegate-ledger", daemon=True)
+        self._thread = threading.Thread(target=self._main, name=f"tidegate-{name}", daemon=True)
         self._hurry = threading.Event()
         self._stopped = threading.Event()
         self._db: sqlite3.Connection | None = None
-        self._rows: SQLiteRows | None = None
+        self._rows: Tables | None = None
         self._is_full: bool | None = None
         self._lock_fd = -1
         self._owed: list[W] = []
@@ -190,12 +225,12 @@ class GroupCommit(Generic[W]):
     def _note_trouble(self, error: str, problem: str) -> None:
         if not self._degraded:
             self._degraded = True
-            logger.warning("ledger_store_failed", extra={"error": error, "problem": problem})
+            logger.warning(self._events[0], extra={"error": error, "problem": problem})
 
     def _note_service(self) -> None:
         if self._degraded:
             self._degraded = False
-            logger.warning("ledger_store_serves_again")
+            logger.warning(self._events[1])
 
     def _keep_owed(self, batch: Sequence[W], why: str) -> None:
         self._fail(batch, why)
@@ -230,7 +265,7 @@ class GroupCommit(Generic[W]):
         self._watch_clock()
         return results
 
-    def _now_us(self, rows: SQLiteRows, seen_us: int) -> int:
+    def _now_us(self, rows: Tables, seen_us: int) -> int:
         """The time of this transaction; sees to it that others of this run count alike."""
         if self._boot and self._anchor_us is None:
             self._anchor_us = rows.anchor_us(self._boot)
@@ -248,13 +283,13 @@ class GroupCommit(Generic[W]):
             db.execute(f"PRAGMA synchronous = {'FULL' if full else 'NORMAL'}")
             self._is_full = full
 
-    def _connect(self, batch: Sequence[W]) -> tuple[sqlite3.Connection, SQLiteRows]:
+    def _connect(self, batch: Sequence[W]) -> tuple[sqlite3.Connection, Tables]:
         if self._db is None or self._rows is None:
             self._file.make()
             db = sqlite3.connect(
                 self._path, isolation_level=None, timeout=_BUSY_MS / 1000, cached_statements=64
             )
-            self._db, rows = db, SQLiteRows(db)
+            self._db, rows = db, self._tables(db)
             self._patiently(lambda: db.execute("PRAGMA journal_mode = WAL"), batch)
             self._is_full = None
             # A checkpoint waits for the disk while every process waits for its turn: seldom.
@@ -303,7 +338,7 @@ class GroupCommit(Generic[W]):
             logger.warning("wall_clock_stepped", extra={"ahead_s": round(ahead_s, 3)})
 
 
-def _outcome(job: Work, rows: Rows, now_us: int) -> object:
+def _outcome(job: Work[Any], rows: Tables, now_us: int) -> object:
     try:
         return job.run(rows, now_us)
     except ValueError as error:

@@ -1,4 +1,4 @@
-"""Who asks the writer thread of an SQLite ledger, and how do they hear its answer?
+"""Who asks the writer thread of an SQLite file, and how do they hear its answer?
 
 Lives here: the queue between one event loop and that thread. Does not live here: the thread
 (group_commit), what the work is (books).
@@ -8,16 +8,16 @@ import asyncio
 import queue
 import threading
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar, cast
 
 from tidegate.errors import StoreUnavailable
-from tidegate.limits.books import Rows
 from tidegate.limits.group_commit import MAX_BATCH, MAX_QUEUED
 
+R = TypeVar("R")
 T = TypeVar("T")
 
 
-class Job(Generic[T]):
+class Job(Generic[R, T]):
     """One piece of work for the writer thread. Its result arrives in `future`.
 
     `must_happen`: applied as soon as the file allows, even when nobody waits for it any more.
@@ -38,7 +38,7 @@ class Job(Generic[T]):
 
     def __init__(
         self,
-        run: Callable[[Rows, int], T],
+        run: Callable[[R, int], T],
         *,
         must_happen: bool = False,
         about: str | None = None,
@@ -77,16 +77,16 @@ class JobQueue:
     """The inbox of a GroupCommit, for the callers of one event loop."""
 
     def __init__(self) -> None:
-        self._queue: queue.SimpleQueue[Job[object] | None] = queue.SimpleQueue()
+        self._queue: queue.SimpleQueue[Job[Any, object] | None] = queue.SimpleQueue()
         self.accepts = True
 
-    def submit(self, job: Job[T]) -> None:
+    def submit(self, job: Job[R, T]) -> None:
         """Queue the job; raises StoreUnavailable when closed, or full and it need not happen."""
         if not self.accepts:
-            raise StoreUnavailable("ledger closed", retry_after_s=None)
+            raise StoreUnavailable("store closed", retry_after_s=None)
         if not job.must_happen and self._queue.qsize() >= MAX_QUEUED:
-            raise StoreUnavailable("ledger queue full")
-        self._queue.put(cast("Job[object]", job))
+            raise StoreUnavailable("store queue full")
+        self._queue.put(cast("Job[Any, object]", job))
 
     def end(self) -> None:
         """Accept nothing more; the thread ends when the queue is done."""
@@ -96,7 +96,7 @@ class JobQueue:
 
     # For the thread; see group_commit.Inbox.
 
-    def next_batch(self, timeout_s: float | None) -> list[Job[object]] | None:
+    def next_batch(self, timeout_s: float | None) -> list[Job[Any, object]] | None:
         """See there."""
         try:
             first = self._queue.get(timeout=timeout_s)
@@ -116,7 +116,7 @@ class JobQueue:
             batch.append(following)
         return batch
 
-    def close(self) -> list[Job[object]]:
+    def close(self) -> list[Job[Any, object]]:
         """See there."""
         self.accepts = False
         left = []
@@ -126,7 +126,7 @@ class JobQueue:
                 left.append(job)
         return left
 
-    def answer(self, results: Sequence[tuple[Job[object], object]]) -> None:
+    def answer(self, results: Sequence[tuple[Job[Any, object], object]]) -> None:
         """See there."""
         if not results:
             return
@@ -137,7 +137,7 @@ class JobQueue:
             return
 
 
-def _resolve(pairs: Sequence[tuple[Job[object], object]]) -> None:
+def _resolve(pairs: Sequence[tuple[Job[Any, object], object]]) -> None:
     for job, result in pairs:
         if job.future.done():
             continue

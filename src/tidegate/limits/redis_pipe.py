@@ -73,10 +73,13 @@ class Pipe:
     """Commands to one server, from one event loop.
 
     `dial` makes a connection that is ready to serve. `load` are the commands that make the
-    scripts known, for a server that has lost them.
+    scripts known, for a server that has lost them. `name` is what the log calls this use of it.
     """
 
-    def __init__(self, dial: Dial, load: Sequence[bytes], *, deadline_s: float) -> None:
+    def __init__(
+        self, dial: Dial, load: Sequence[bytes], *, deadline_s: float, name: str = "ledger"
+    ) -> None:
+        self._events = (f"{name}_store_failed", f"{name}_store_serves_again")
         self._dial = dial
         self._load = load
         self._deadline_s = deadline_s
@@ -107,13 +110,13 @@ class Pipe:
         A job that must happen is owed even then, unless all is closed.
         """
         if not self._accepts:
-            raise StoreUnavailable("ledger closed", retry_after_s=None)
+            raise StoreUnavailable("store closed", retry_after_s=None)
         if self.is_away:
             if job.must_happen:
                 self._owed.append(job.command)
             raise StoreUnavailable("the store is away")
         if len(self._waiting) + len(self._unanswered) >= MAX_QUEUED and not job.must_happen:
-            raise StoreUnavailable("ledger queue full")
+            raise StoreUnavailable("store queue full")
         job.due_s = self._loop.time() + self._deadline_s
         self._waiting.append(job)
         if self._watch is None:
@@ -276,7 +279,7 @@ class Pipe:
     def _go_away(self, kind: str) -> None:
         if not self.is_away:
             self.is_away = True
-            logger.warning("ledger_store_failed", extra={"error": kind})
+            logger.warning(self._events[0], extra={"error": kind})
         self._give_up(kind)
         if self._line is not None:
             self._line.abort()
@@ -294,7 +297,7 @@ class Pipe:
     def _come_back(self) -> None:
         if self.is_away:
             self.is_away = False
-            logger.warning("ledger_store_serves_again")
+            logger.warning(self._events[1])
 
 
 def _fail(job: Job, kind: str) -> None:
