@@ -6,7 +6,6 @@ here: the schema, recovery, appending and pruning, each one transaction. Does no
 what an entry says (entries), who waits for it (store), the thread that calls this (writer).
 """
 
-import fcntl
 import os
 import secrets
 import sqlite3
@@ -16,6 +15,7 @@ from pathlib import Path
 
 from tidegate.records.chain import Entry, Head
 from tidegate.records.entries import Kind, canonical
+from tidegate.records.turn import Turn
 
 SCHEMA_VERSION = 1
 _APPLICATION_ID = 0x7469_6467  # "tidg": what `file` and a second look can recognize
@@ -84,8 +84,9 @@ class OpenRequest:
 class Database:
     """The writing end of one process. Every method may raise sqlite3.Error or OSError.
 
-    To be used by one thread only. A failed write leaves file and chain as they were. What is
-    committed survives the death of the process; a loss of power may take the last moments.
+    To be used by one thread at a time; `at_once` by any, everything else by the one that made
+    it. A failed write leaves file and chain as they were. What is committed survives the death of
+    the process; a loss of power may take the last moments.
     """
 
     def __init__(self, path: Path, boot: str, *, busy_s: float) -> None:
@@ -93,11 +94,17 @@ class Database:
         os.close(os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600))
         self.boot = boot
         self._head = Head()
-        self._turn = _Turn(path)
+        self._turn = Turn(path)
         self._connection = sqlite3.connect(path, timeout=busy_s, isolation_level=None)
         try:
             with self._turn:
                 self.node = self._prepare()
+            # Waits for nobody, and may therefore be used where others wait for it.
+            self._impatient = sqlite3.connect(
+                path, timeout=0.0, isolation_level=None, check_same_thread=False
+            )
+            _never_wait_for_the_disk(self._connection)
+            _never_wait_for_the_disk(self._impatient)
         except BaseException:
             self._connection.close()
             self._turn.close()
@@ -110,6 +117,7 @@ class Database:
                 "UPDATE boots SET ended_ms = ? WHERE boot = ?", (now_ms, self.boot)
             )
         finally:
+            self._impatient.close()
             self._connection.close()
             self._turn.close()
 
@@ -134,7 +142,8 @@ class Database:
                 [(now_ms, boot) for boot in dead],
             )
             lost = [(boot, found) for boot in dead for found in self._open_of(boot)]
-            head = self._insert([_lost(boot, found, now_ms) for boot, found in lost], self._head)
+            ends = [_lost(boot, found, now_ms) for boot, found in lost]
+            head = self._insert(ends, self._head, self._connection)
             self._connection.executemany(
                 "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
                 [(boot, found.request_id) for boot, found in lost],
@@ -145,30 +154,72 @@ class Database:
     def append(
         self,
         drafts: Sequence[Draft],
-        *,
-        opened: Sequence[OpenRequest] = (),
-        closed: Sequence[str] = (),
-    ) -> None:
+        opened: Sequence[OpenRequest],
+        closed: Sequence[str],
+    ) -> bool:
         """Add entries to our chain and note what is open, all or nothing; committed on return.
 
-        With nothing to add it still writes, and so tells whether the disk works.
+        With nothing to add it still writes, and so tells whether the disk works. Returns True.
         """
-        with self._turn, _Transaction(self._connection):
-            head = self._insert(drafts, self._head)
-            self._connection.executemany(
+        with self._turn:
+            self._append(self._connection, drafts, opened, closed)
+        return True
+
+    def at_once(
+        self, drafts: Sequence[Draft], opened: Sequence[OpenRequest], closed: Sequence[str]
+    ) -> bool:
+        """`append` without waiting for anybody; False, and nothing done, if somebody writes.
+
+        Waits for no disk either: what is committed lies with the system, as after `append`.
+        Costs about 25 us.
+        """
+        if not self._turn.take():
+            return False
+        try:
+            self._append(self._impatient, drafts, opened, closed)
+        except sqlite3.OperationalError as error:
+            # Somebody who does not know of our turns.
+            if error.sqlite_errorcode & 0xFF == sqlite3.SQLITE_BUSY:
+                return False
+            raise
+        finally:
+            self._turn.give_back()
+        return True
+
+    def _append(
+        self,
+        connection: sqlite3.Connection,
+        drafts: Sequence[Draft],
+        opened: Sequence[OpenRequest],
+        closed: Sequence[str],
+    ) -> None:
+        with _Transaction(connection):
+            head = self._insert(drafts, self._head, connection)
+            connection.executemany(
                 "INSERT OR REPLACE INTO open_requests (boot, request_id, at_ms, state, body)"
                 " VALUES (?, ?, ?, ?, ?)",
                 [(self.boot, o.request_id, o.at_ms, o.state, o.body) for o in opened],
             )
-            self._connection.executemany(
+            connection.executemany(
                 "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
                 [(self.boot, request_id) for request_id in closed],
             )
             if not (drafts or opened or closed):
-                self._connection.execute(
-                    "UPDATE boots SET ended_ms = NULL WHERE boot = ?", (self.boot,)
-                )
+                self._touch(connection)
         self._head = head
+
+    def checkpoint(self) -> None:
+        """Move what the log holds into the file; this is where the disk is waited for.
+
+        The write that follows begins the log anew, which waits for the disk once more.
+        """
+        with self._turn:
+            self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+            with _Transaction(self._connection):
+                self._touch(self._connection)
+
+    def _touch(self, connection: sqlite3.Connection) -> None:
+        connection.execute("UPDATE boots SET ended_ms = NULL WHERE boot = ?", (self.boot,))
 
     def prune(self, *, older_than_ms: int, max_bytes: int, limit: int) -> bool:
         """Delete at most `limit` of the oldest entries; whether there may be more to delete.
@@ -195,7 +246,6 @@ class Database:
         require_our_schema(self._connection, empty_is_fine=True)
         run("PRAGMA auto_vacuum = INCREMENTAL")  # only takes effect on an empty file
         run("PRAGMA journal_mode = WAL").fetchone()
-        run("PRAGMA synchronous = NORMAL")
         run("PRAGMA journal_size_limit = 4194304").fetchone()
         with _Transaction(self._connection):
             # A second process may have created it since.
@@ -207,7 +257,7 @@ class Database:
                 run(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
         return str(run("SELECT node FROM installation").fetchone()[0])
 
-    def _insert(self, drafts: Sequence[Draft], head: Head) -> Head:
+    def _insert(self, drafts: Sequence[Draft], head: Head, connection: sqlite3.Connection) -> Head:
         rows = []
         for draft in drafts:
             entry = Entry(
@@ -227,7 +277,7 @@ class Database:
                     *(entry.at_ms, entry.body, entry.prev_hash, head.hash),
                 )
             )
-        self._connection.executemany(
+        connection.executemany(
             "INSERT INTO entries"
             " (node, boot, seq, kind, request_id, at_ms, body, prev_hash, hash)"
             " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -267,6 +317,12 @@ class Database:
         return int(pages * run("PRAGMA page_size").fetchone()[0])
 
 
+def _never_wait_for_the_disk(connection: sqlite3.Connection) -> None:
+    """Commits leave it to `checkpoint` to wait."""
+    connection.execute("PRAGMA synchronous = NORMAL")
+    connection.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
+
+
 def require_our_schema(connection: sqlite3.Connection, *, empty_is_fine: bool = False) -> None:
     """Raises UnknownSchema unless the file is a record that this release can read."""
     # One statement, so that it cannot see half of another process creating the file.
@@ -277,29 +333,6 @@ def require_our_schema(connection: sqlite3.Connection, *, empty_is_fine: bool = 
     if found[:2] == (SCHEMA_VERSION, _APPLICATION_ID) or (empty_is_fine and found == (0, 0, 0)):
         return
     raise UnknownSchema(f"schema {found[0]}" if found[1] == _APPLICATION_ID else "foreign file")
-
-
-class _Turn:
-    """The order in which processes write to one file.
-
-    SQLite itself makes those who find it locked look again after up to 100 ms, by chance; the
-    kernel's lock is a queue. A process that dies leaves it.
-    """
-
-    def __init__(self, path: Path) -> None:
-        lock = path.with_name(path.name + ".lock")
-        flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-        self._file = os.open(lock, flags, 0o600)
-
-    def close(self) -> None:
-        """No more turns."""
-        os.close(self._file)
-
-    def __enter__(self) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_EX)
-
-    def __exit__(self, *_: object) -> None:
-        fcntl.flock(self._file, fcntl.LOCK_UN)
 
 
 class _Transaction:

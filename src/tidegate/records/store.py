@@ -7,6 +7,7 @@ what it cannot take is counted. Does not live here: the file (database), the thr
 
 import asyncio
 import secrets
+from dataclasses import replace
 from pathlib import Path
 
 from tidegate.clock import Clock
@@ -41,7 +42,9 @@ class Recorder:
         self._wait_s = wait_s
         self._overflowed = False
         self._stopped: asyncio.Future[str] | None = None
+        self._flushing: asyncio.TimerHandle | None = None
         keeping = Keeping(Path(path), keep_days, max_bytes, wait_s)
+        self._linger_s = keeping.linger_s
         self._writer = Writer(
             keeping, clock, boot=self.boot, hash_key=hash_key or secrets.token_bytes(32)
         )
@@ -87,31 +90,37 @@ class Recorder:
         trail.began_s = self._clock.monotonic_s()
         if self._has_room():
             trail.tracked = True
-            self._writer.put(Waiting("begin", trail.snapshot(), self._now_ms()))
+            self._put(Waiting("begin", trail.snapshot(), self._now_ms()))
 
     async def intent(self, trail: Trail) -> None:
         """Commit what is about to be done; raises StoreUnavailable, and then it must not be done.
 
         After a cancellation or a time-out it may still be committed: the end will say that
-        nothing followed. Costs one commit, shared with whoever commits at the same time.
+        nothing followed. Costs one commit, shared with whoever commits at the same time. If nobody
+        does, it is made here, in about 40 us; else by the writer's thread.
         """
         if trail.overflow:
             raise StoreUnavailable("records: more steps than one entry holds", retry_after_s=None)
         if not self._has_room():
             raise StoreUnavailable("records: not writing")
-        loop = asyncio.get_running_loop()
-        committed: asyncio.Future[str] = loop.create_future()
         trail.intended = True
-        self._writer.put(
-            Waiting("intent", trail.snapshot(), self._now_ms(), answer_in(loop, committed))
-        )
-        try:
-            async with asyncio.timeout(self._wait_s):
-                failure = await committed
-        except TimeoutError:
-            raise StoreUnavailable("records: timeout") from None
+        intent = Waiting("intent", trail.snapshot(), self._now_ms())
+        failure = self._writer.put_at_once(intent)
+        if failure is None:
+            failure = await self._committed(intent)
         if failure:
             raise StoreUnavailable(f"records: {failure}")
+
+    async def _committed(self, intent: Waiting) -> str:
+        """What the writer's thread says of it."""
+        loop = asyncio.get_running_loop()
+        committed: asyncio.Future[str] = loop.create_future()
+        self._writer.put(replace(intent, answer=answer_in(loop, committed)))
+        try:
+            async with asyncio.timeout(self._wait_s):
+                return await committed
+        except TimeoutError:
+            return "timeout"
 
     def end(self, trail: Trail) -> None:
         """Record how a request ended; only the first call for a trail counts. Never waits.
@@ -129,18 +138,31 @@ class Recorder:
                 self._writer.forget(trail.request_id)
             return
         snapshot = trail.snapshot(now_s=self._clock.monotonic_s())
-        self._writer.put(Waiting("end", snapshot, self._now_ms()))
+        self._put(Waiting("end", snapshot, self._now_ms()))
 
     async def close(self) -> None:
         """Write what waits and end the thread, within the time one write may take."""
         if self._stopped is None:
             return
+        if self._flushing is not None:
+            self._flushing.cancel()
         self._writer.stop()
         try:
             async with asyncio.timeout(2 * self._wait_s):
                 await asyncio.shield(self._stopped)
         except TimeoutError:
             return  # a disk that hangs must not hang the shutdown; the thread is a daemon
+
+    def _put(self, waiting: Waiting) -> None:
+        """Nobody waits for it: soon, with what comes meanwhile."""
+        self._writer.put(waiting)
+        if self._flushing is None:
+            loop = asyncio.get_running_loop()
+            self._flushing = loop.call_later(self._linger_s, self._flush)
+
+    def _flush(self) -> None:
+        self._flushing = None
+        self._writer.nudge()
 
     def _is_running(self) -> bool:
         return self._stopped is not None and not self._stopped.done()

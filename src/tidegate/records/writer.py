@@ -2,7 +2,10 @@
 
 Lives here: the one thread that owns the database of a process. It takes everything that waits,
 writes it in one transaction and only then answers those who wait for it; between two batches it
-prunes a little. Does not live here: the queue's bound and the awaiting side (store).
+prunes a little and waits for the disk. And the short way: who may not go on before something is
+written writes it, with all that waits, if nobody else is writing, for a thread that has to be woken
+costs ten times as much as a commit. Does not live here: the queue's bound and the awaiting side
+(store).
 """
 
 import asyncio
@@ -10,6 +13,7 @@ import sqlite3
 import threading
 from collections import deque
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,10 +32,18 @@ _PRUNE_ROWS = 2 * _BATCH
 _PRUNE_EVERY_ENTRIES = _BATCH
 _PRUNE_EVERY_S = 60.0
 _RETRY_S = 0.5
+# About a thousand pages of the log, which is what SQLite itself would let it grow to.
+_CHECKPOINT_EVERY_COMMITS = 256
+# What a caller writes by itself has to be little, and on a disk that is quick.
+_FEW, _FEW_STEPS = 32, 64
+_SLOW_S, _LEFT_TO_THE_THREAD_S = 0.02, 5.0
 
 Answer = Callable[[str], None]
-"""Called from the writer's thread: "" when it is on disk, else what is wrong. The first
+"""Called from whoever writes: "" when it is on disk, else what is wrong. The first
 call counts."""
+
+Append = Callable[[Sequence[Draft], Sequence[OpenRequest], Sequence[str]], bool]
+"""One transaction; False if it was not begun."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,8 +60,9 @@ class Waiting:
 class Keeping:
     """Where the records are, how long they are kept, how long a write may take.
 
-    `linger_s` is how long what nobody waits for may wait for company: a request that begins and
-    ends within it costs one row instead of three writes, and is what kill -9 can erase.
+    `linger_s` is how long what nobody waits for may wait for company, until the `nudge`: a
+    request that begins and ends within it costs one row instead of three writes, and is what
+    kill -9 can erase.
     """
 
     path: Path
@@ -69,8 +82,11 @@ class Writer:
         self._hash_key = hash_key
         self._queue: deque[Waiting] = deque()
         self._wake = threading.Event()
-        self._hurry = threading.Event()
         self._stopping = False
+        self._pen = threading.Lock()  # whoever holds it takes from the queue, and writes
+        self._database: Database | None = None
+        self._quick_from_s = 0.0
+        self._uncopied = 0
         self._forgotten: deque[str] = deque()
         self._open: set[str] = set()
         self._ended: set[str] = set()  # forgotten, and its beginning not yet met
@@ -93,13 +109,53 @@ class Writer:
         self._thread.start()
 
     def put(self, waiting: Waiting) -> None:
-        """Queue one thing; what somebody waits for is written at once."""
+        """Queue one thing; what somebody waits for is written at once, the rest after `nudge`."""
         self._queue.append(waiting)
+        if waiting.answer is not None:
+            self._awake()
+        elif len(self._queue) >= _BATCH:
+            self.nudge()
+
+    def nudge(self) -> None:
+        """What nobody waits for is to be written; after a failure the thread has its own pace."""
+        if self._queue and not self.failing:
+            self._awake()
+
+    def _awake(self) -> None:
         # The thread clears the event before it takes the queue, so what was appended is seen.
         if not self._wake.is_set():
             self._wake.set()
-        if waiting.answer is not None:
-            self._hurry.set()
+
+    def put_at_once(self, waiting: Waiting) -> str | None:
+        """Write one thing and all that waits before it, in this call: "" or what is wrong.
+
+        None, and nothing is done, where that might take long: `put` it then.
+        """
+        database, begun_s = self._database, self._clock.monotonic_s()
+        if (
+            database is None
+            or self.failing
+            or self._stopping
+            or len(self._queue) >= _FEW
+            or len(waiting.snapshot.steps) > _FEW_STEPS
+            or begun_s < self._quick_from_s
+            or not self._pen.acquire(blocking=False)
+        ):
+            return None
+        try:
+            batch = [*_taken(self._queue, len(self._queue)), waiting]
+            failure = self._write(database.at_once, batch)
+            if failure is None:
+                self._queue.extendleft(reversed(batch[:-1]))
+                return None
+        finally:
+            self._pen.release()
+        now_s = self._clock.monotonic_s()
+        if now_s - begun_s > _SLOW_S:
+            self._quick_from_s = now_s + _LEFT_TO_THE_THREAD_S
+        if self._is_upkeep_due(now_s):
+            self._awake()
+        return failure
 
     def forget(self, request_id: str) -> None:
         """Its end will not be written, but it has ended: it must not be found lost."""
@@ -108,7 +164,6 @@ class Writer:
     def stop(self) -> None:
         """Write what waits, then end."""
         self._stopping = True
-        self._hurry.set()
         self._wake.set()
 
     def _run(self, opened: Answer, stopped: Answer) -> None:
@@ -139,9 +194,12 @@ class Writer:
                 self.lost = sum(dead.values())
                 for boot in dead:
                     forget(keeping.path, boot)
+                self._database = database
                 opened("")
                 self._loop(database)
             finally:
+                with self._pen:
+                    self._database = None
                 database.close(self._now_ms())
         except _FAILURES as error:
             opened(_kind(error))
@@ -151,34 +209,39 @@ class Writer:
         return ""
 
     def _loop(self, database: Database) -> None:
-        more_to_prune = True
+        more_to_prune, more_to_write = True, False
         while True:
-            if not (self._queue or self._stopping or more_to_prune or self.failing):
+            if self.failing and not self._stopping:
+                # An idle process that failed has to find out by itself that the disk is back.
+                self._wake.wait(_RETRY_S)
+            elif not (self._stopping or more_to_prune or more_to_write):
                 self._wake.wait(_PRUNE_EVERY_S)
             self._wake.clear()
-            if not self._stopping:
-                self._linger()
-            self._hurry.clear()
-            batch = _taken(self._queue, _BATCH)
-            # An idle process that failed has to find out by itself that the disk is back.
-            if (batch or self.failing) and not self._write(database, batch) and self._stopping:
-                return
+            with self._pen:
+                batch = _taken(self._queue, _BATCH)
+                more_to_write = len(batch) == _BATCH
+                if batch or self.failing:
+                    failed = bool(self._write(database.append, batch))
+                    if failed and self._stopping:
+                        return
             if self._stopping and not self._queue:
                 return
             if not self.failing:
-                more_to_prune = self._prune(database)
+                with self._pen:
+                    self._copy(database)
+                    more_to_prune = self._prune(database)
 
-    def _linger(self) -> None:
-        if self.failing:
-            self._hurry.wait(_RETRY_S)
-        elif self._keeping.linger_s and 0 < len(self._queue) < _BATCH:
-            self._hurry.wait(self._keeping.linger_s)
-
-    def _write(self, database: Database, batch: Sequence[Waiting]) -> bool:
+    def _write(
+        self,
+        append: Append,
+        batch: Sequence[Waiting],
+    ) -> str | None:
+        """What is wrong, "" for nothing; None: `append` would have had to wait, nothing is done."""
         failure = ""
         drafts, opened, closed = self._sorted(batch)
         try:
-            database.append(drafts, opened=opened, closed=closed)
+            if not append(drafts, opened, closed):
+                return None
         except _FAILURES as error:
             failure = _kind(error)
             self._queue.extendleft(w for w in reversed(batch) if w.answer is None)
@@ -188,21 +251,23 @@ class Writer:
             self._open.update(o.request_id for o in opened)
             self.written += len(drafts)
             self._unpruned += len(drafts)
+            self._uncopied += 1
         self.failing = bool(failure)
         for waiting in batch:
             if waiting.answer is not None:
                 waiting.answer(failure)
-        return not failure
+        return failure
 
     def _sorted(self, batch: Sequence[Waiting]) -> tuple[list[Draft], list[OpenRequest], list[str]]:
         """Entries to add, requests that are open after this batch, and those no longer open."""
         drafts: list[Draft] = []
         opened: dict[str, Waiting] = {}
         closed: list[str] = []
+        bodies: dict[str, str] = {}
         for waiting in batch:
             request_id = waiting.snapshot.request_id
             if waiting.kind != "begin":
-                body = self._body(waiting)
+                body = bodies[request_id] = self._body(waiting)
                 drafts.append(Draft(waiting.kind, request_id, waiting.at_ms, body))
             if waiting.kind != "end":
                 opened[request_id] = waiting
@@ -218,7 +283,7 @@ class Writer:
                 request_id,
                 waiting.at_ms,
                 "begun" if waiting.kind == "begin" else "intent",
-                self._body(waiting),
+                bodies.get(request_id) or self._body(waiting),
             )
             for request_id, waiting in opened.items()
             if request_id not in self._ended
@@ -228,10 +293,24 @@ class Writer:
     def _body(self, waiting: Waiting) -> str:
         return canonical(waiting.snapshot.body(self._hash_key))
 
+    def _is_upkeep_due(self, now_s: float) -> bool:
+        return self._uncopied >= _CHECKPOINT_EVERY_COMMITS or self._is_pruning_due(now_s)
+
+    def _is_pruning_due(self, now_s: float) -> bool:
+        return self._unpruned >= _PRUNE_EVERY_ENTRIES or now_s >= self._prune_due_s
+
+    def _copy(self, database: Database) -> None:
+        if self._uncopied < _CHECKPOINT_EVERY_COMMITS:
+            return
+        self._uncopied = 0
+        # Whatever it is, the next write will meet and report it.
+        with suppress(*_FAILURES):
+            database.checkpoint()
+
     def _prune(self, database: Database) -> bool:
         """One bounded step if it is time for one; whether the next one should follow at once."""
         now_s = self._clock.monotonic_s()
-        if self._unpruned < _PRUNE_EVERY_ENTRIES and now_s < self._prune_due_s:
+        if not self._is_pruning_due(now_s):
             return False
         day_ms = 86_400_000
         try:

@@ -1,0 +1,108 @@
+"""May whoever waits for the record write it, and when is that left to the writer's thread?"""
+
+import asyncio
+import fcntl
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+import pytest
+
+from tests.unit.records.traffic import answered, called, finish, request_id
+from tidegate.clock import SystemClock
+from tidegate.records import Recorder, broken_chains, find
+
+
+@contextmanager
+def somebodys_turn(path: Path) -> Iterator[None]:
+    """Another process of ours is writing to the file."""
+    with path.with_name(path.name + ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        yield
+
+
+def kinds(path: Path, number: int) -> list[str]:
+    found = find(path, request_id(number))
+    return [] if found is None else [entry.entry.kind for entry in found.entries]
+
+
+def test_what_was_handed_in_before_an_intent_is_on_disk_with_it(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+
+    async def body() -> None:
+        recorder = Recorder(path, SystemClock())
+        await recorder.open()
+        for number in range(5):
+            answered(recorder, number)
+        await called(recorder, 9)
+        assert recorder.waiting == 0
+        assert [kinds(path, number) for number in (0, 4, 9)] == [["end"], ["end"], ["intent"]]
+        await recorder.close()
+
+    asyncio.run(body())
+    assert broken_chains(path) == {}
+
+
+def test_an_intent_waits_for_the_turn_of_another_process(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+
+    async def body() -> None:
+        recorder = Recorder(path, SystemClock())
+        await recorder.open()
+        with somebodys_turn(path):
+            task = asyncio.ensure_future(called(recorder, 1))
+            done, _ = await asyncio.wait((task,), timeout=0.05)
+            assert not done
+            assert kinds(path, 1) == []
+        finish(recorder, await task)
+        assert kinds(path, 1)[0] == "intent"
+        await recorder.close()
+
+    asyncio.run(body())
+    assert kinds(path, 1) == ["intent", "end"]
+    assert broken_chains(path) == {}
+
+
+def test_a_crowd_is_written_by_the_thread_and_single_ones_in_between_join_its_chain(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.db"
+
+    async def body() -> None:
+        recorder = Recorder(path, SystemClock())
+        await recorder.open()
+        for crowd in range(4):
+            for number in range(100):
+                answered(recorder, 1000 * crowd + number)
+            await called(recorder, 1000 * crowd + 900)
+            await called(recorder, 1000 * crowd + 901)
+        await recorder.close()
+
+    asyncio.run(body())
+    with closing(sqlite3.connect(path)) as connection:
+        assert connection.execute("SELECT count(*), max(seq) FROM entries").fetchall() == [
+            (408, 408)
+        ]
+    assert broken_chains(path) == {}
+
+
+@pytest.mark.full
+def test_the_log_of_the_file_does_not_grow_with_intents_that_nobody_else_writes(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.db"
+    log = path.with_name(path.name + "-wal")
+
+    async def body() -> int:
+        recorder = Recorder(path, SystemClock())
+        await recorder.open()
+        largest = 0
+        for number in range(6_000):
+            finish(recorder, await called(recorder, number))
+            largest = max(largest, log.stat().st_size)
+        await recorder.close()
+        return largest
+
+    assert asyncio.run(body()) < 24_000_000
+    assert broken_chains(path) == {}
