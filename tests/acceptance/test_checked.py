@@ -48,6 +48,7 @@ def test_the_full_example_shown_is_a_file_of_its_own_without_any_secret(tmp_path
     assert json.loads(again.stdout)["revision"] == first
 
 
+@pytest.mark.full
 def test_a_file_whose_secrets_are_missing_names_each_of_them(tmp_path: Path) -> None:
     (full,) = [path for path in EXAMPLES if path.stem == "full"]
     done = tidegate(tmp_path, "check", "--config", str(full))

@@ -6,6 +6,8 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from tests.acceptance.processes import WAIT_S, Running, serving, tidegate
 from tests.acceptance.worlds import (
     ADMIN_KEY,
@@ -108,6 +110,7 @@ STEPS = {
 }
 
 
+@pytest.mark.full
 def test_every_end_is_explained_in_words_and_as_json_after_the_server_was_killed(
     tmp_path: Path,
 ) -> None:

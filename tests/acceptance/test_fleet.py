@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.processes import Running, serving, tidegate
+from tests.acceptance.processes import WAIT_S, Running, serving, tidegate
 from tests.acceptance.worlds import (
     CHAT,
     Upstream,
@@ -30,8 +30,6 @@ from tidegate.testing.sockets import Answer
 
 SCOPE = "tenant:acme"
 DEADLINE_S = 0.5
-WHOLE_S = 4.0
-"""No answer may take longer, stopped server or not; a model that is asked answers at once."""
 
 
 @pytest.fixture
@@ -42,7 +40,7 @@ def server(tmp_path: Path) -> Iterator[RedisServer]:
 
 @asynccontextmanager
 async def fleet(
-    folder: Path, server: RedisServer, count: int, *, deadline_s: float = 5.0, **parts: Any
+    folder: Path, server: RedisServer, count: int, *, deadline_s: float = 30.0, **parts: Any
 ) -> AsyncIterator[tuple[Upstream, list[Running]]]:
     """`count` gateways on one server, and what they call.
 
@@ -62,7 +60,7 @@ async def fleet(
 
 
 async def usage(server: RedisServer, limit: Limit) -> Usage:
-    ledger = RedisLedger(server.url, SystemClock(), deadline_s=5.0, joins=False)
+    ledger = RedisLedger(server.url, SystemClock(), deadline_s=30.0, joins=False)
     await ledger.open()
     try:
         return await ledger.usage(limit, SCOPE)
@@ -70,6 +68,7 @@ async def usage(server: RedisServer, limit: Limit) -> Usage:
         await ledger.close()
 
 
+@pytest.mark.full
 def test_two_gateways_admit_exactly_the_cap(tmp_path: Path, server: RedisServer) -> None:
     """Eight times the cap asked of two gateways at once, while the model takes its time."""
     cap = 10
@@ -84,13 +83,13 @@ def test_two_gateways_admit_exactly_the_cap(tmp_path: Path, server: RedisServer)
             done, waiting = set[asyncio.Task[Answer]](), set(asked)
             while len(done) < 7 * cap:
                 more, waiting = await asyncio.wait(
-                    waiting, timeout=10.0, return_when=asyncio.FIRST_COMPLETED
+                    waiting, timeout=WAIT_S, return_when=asyncio.FIRST_COMPLETED
                 )
                 assert more
                 done |= more
             assert {task.result().status for task in done} == {429}
             assert {code(task.result()) for task in done} == {"gateway.rate_limited"}
-            async with asyncio.timeout(10.0):
+            async with asyncio.timeout(WAIT_S):
                 while upstream.begun["held"] < cap:
                     await asyncio.wait(waiting, timeout=0.01)
             upstream.release.set()
@@ -136,11 +135,22 @@ def test_what_a_killed_gateway_held_comes_back_when_its_leases_end(
             else:
                 raise AssertionError("what was held did not come back")
             client.close()
-            assert (await usage(server, streams)).reserved == 0
-            after = await usage(server, tokens)
+            # The end of what was just asked reaches the books a moment after its answer.
+            await free_until(server, streams)
+            after = await free_until(server, tokens)
             assert (after.reserved, after.used - 43) == (0, held.reserved)
 
     asyncio.run(body())
+
+
+async def free_until(server: RedisServer, limit: Limit) -> Usage:
+    """Where a limit stands once nothing of it is reserved any more."""
+    for _ in range(200):
+        found = await usage(server, limit)
+        if not found.reserved:
+            break
+    assert found.reserved == 0
+    return found
 
 
 def is_away(gateway: Running) -> bool:
@@ -149,76 +159,76 @@ def is_away(gateway: Running) -> bool:
     return len(gateway.events(failed)) > len(gateway.events(serves))
 
 
-async def asked_until(
-    gateway: Running, done: asyncio.Event, answers: list[tuple[float, Answer]]
-) -> None:
-    """One request after the other on one connection, with the time that each took."""
-    loop = asyncio.get_running_loop()
+async def asked_until(gateway: Running, done: asyncio.Event, answers: list[Answer]) -> None:
+    """One request after the other on one connection."""
     async with await gateway.client() as client:
         while not done.is_set():
-            began_s = loop.time()
-            async with asyncio.timeout(WHOLE_S):
-                answer = await client.ask(
-                    "POST", CHAT, headers=headers(), body=chat_body(max_tokens=5)
-                )
-            answers.append((loop.time() - began_s, answer))
+            answers.append(
+                await client.ask("POST", CHAT, headers=headers(), body=chat_body(max_tokens=5))
+            )
+
+
+async def more_of_each(lanes: list[list[Answer]], more: int) -> None:
+    """Wait until each lane has got so many more answers."""
+    wanted = [len(lane) + more for lane in lanes]
+    async with asyncio.timeout(WAIT_S):
+        while any(len(lane) < least for lane, least in zip(lanes, wanted, strict=True)):
+            await asyncio.wait((asyncio.get_running_loop().create_future(),), timeout=0.01)
 
 
 @pytest.mark.full
-@pytest.mark.parametrize("away_s", [1.0, 3.0])
-def test_a_stopped_server_stops_no_gateway(
-    tmp_path: Path, server: RedisServer, away_s: float
-) -> None:
-    """SIGSTOP under load: all are served by their share, in time, marked, and told afterwards."""
+def test_a_stopped_server_stops_no_gateway(tmp_path: Path, server: RedisServer) -> None:
+    """SIGSTOP under load: all are served by their share meanwhile, marked, and told afterwards."""
     requests = Limit("requests", "requests", 100_000, 3_600.0)
     limits = [{"name": "requests", "requests": 100_000, "window_s": 3_600.0}]
 
     async def body() -> None:
-        loop = asyncio.get_running_loop()
         started = fleet(tmp_path, server, 2, deadline_s=DEADLINE_S, limits=limits)
         async with started as (upstream, gateways):
-            done, answers = asyncio.Event(), list[tuple[float, Answer]]()
+            done, lanes = asyncio.Event(), [list[Answer]() for _ in range(6)]
             load = [
-                asyncio.ensure_future(asked_until(gateways[lane % 2], done, answers))
-                for lane in range(6)
+                asyncio.ensure_future(asked_until(gateways[number % 2], done, lane))
+                for number, lane in enumerate(lanes)
             ]
-            while len(answers) < 20:
-                await asyncio.wait(load, timeout=0.02)
+            await more_of_each(lanes, 5)
             server.pause()
-            resumed = asyncio.Event()
-            loop.call_later(away_s, resumed.set)
             for gateway in gateways:
                 await gateway.until(lambda gateway=gateway: is_away(gateway))
+            # The server stands still until all this has happened: nobody waits for it.
+            await more_of_each(lanes, 20)
             for gateway in gateways:
                 ready = await gateway.admin("/readyz")
                 report = json.loads(ready.body)
                 assert (ready.status, report["reasons"]) == (200, ["store_degraded"])
                 metrics = (await gateway.admin("/metrics")).body.decode()
                 assert "tidegate_store_degraded 1.0" in metrics
-            await resumed.wait()
             server.resume()
+            for gateway in gateways:
+                await gateway.until(lambda gateway=gateway: not is_away(gateway))
+            done.set()
+            await asyncio.gather(*load)
             for gateway in gateways:
                 await gateway.until(lambda gateway=gateway: not is_away(gateway))
                 told = len(gateway.events("ledger_store_serves_again"))
                 await gateway.event("local_admissions_told", times=told)
-            done.set()
-            await asyncio.gather(*load)
-            assert {answer.status for _, answer in answers} == {200}
-            marked = [a for _, a in answers if a.header("x-tidegate-limiter") == "degraded"]
-            assert marked
-            # The bound is the deadline and 0.25 s of grace, and the machine of a test is busy;
-            # whoever waits for a server that stands still for 3 s waits longer than this.
-            slowest_s = max(took_s for took_s, _ in answers)
-            assert slowest_s < (2.0 if away_s > 2.0 else WHOLE_S)
-            for gateway in gateways:
-                there = len(gateway.events("ledger_store_serves_again"))
-                assert len(gateway.events("ledger_store_failed")) == there
-                assert there < 5
+            answers = [answer for lane in lanes for answer in lane]
+            assert {answer.status for answer in answers} == {200}
+            marked = [a for a in answers if a.header("x-tidegate-limiter") == "degraded"]
+            assert len(marked) >= 6 * 20
             assert upstream.begun["quick"] == len(answers)
-            counted = await usage(server, requests)
+            counted = await counted_until(server, requests, len(answers))
             assert counted.used + counted.reserved == len(answers)
 
     asyncio.run(body())
+
+
+async def counted_until(server: RedisServer, limit: Limit, wanted: int) -> Usage:
+    """What the server has counted, when it is as much as wanted or no more comes."""
+    for _ in range(200):
+        counted = await usage(server, limit)
+        if counted.used + counted.reserved == wanted:
+            break
+    return counted
 
 
 @pytest.mark.full
@@ -230,6 +240,7 @@ def test_the_command_beside_the_gateways_sees_the_same_books(
     async def body() -> None:
         async with fleet(tmp_path, server, 1, limits=limits) as (_, (gateway,)):
             assert (await chat(gateway, max_tokens=5)).status == 200
+            await free_until(server, Limit("tokens", "tokens", 5_000, 60.0))
             told = await asyncio.to_thread(
                 tidegate, tmp_path / "gateway0", "limits", "acme", "--json"
             )

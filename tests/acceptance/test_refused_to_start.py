@@ -36,6 +36,7 @@ def test_the_demo_world_is_not_served_to_a_network(tmp_path: Path) -> None:
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.full
 def test_neither_an_anonymous_principal_nor_an_open_admin_listener_is(tmp_path: Path) -> None:
     guest = {"principal": "guest", "tenant": "t", "roles": ["r"]}
     server = PUBLIC | {"admin": {"host": PUBLIC["host"], "port": 0}}
@@ -83,6 +84,7 @@ def test_a_taken_port_is_exit_code_1_and_named(tmp_path: Path, listener: str) ->
     assert event["problem"].startswith("Address already in use")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "part",
     [
@@ -98,6 +100,7 @@ def test_a_store_that_does_not_open_is_exit_code_1(tmp_path: Path, part: dict[st
     assert event["problem"].endswith("the directory does not exist")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("arguments", "code", "words"),
     [

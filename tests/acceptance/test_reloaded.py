@@ -19,6 +19,7 @@ from tests.acceptance.worlds import (
     explained,
     scripted,
     write,
+    write_text,
 )
 from tidegate.demo.leaky_provider import fragments
 
@@ -48,6 +49,7 @@ def with_key(tree: dict[str, Any], key: str) -> dict[str, Any]:
     return tree | {"identity": {"keys": keys}}
 
 
+@pytest.mark.full
 def test_a_changed_file_is_taken_over_and_a_broken_one_is_reported_once(tmp_path: Path) -> None:
     async def body() -> None:
         async with scripted(Upstream()) as server:
@@ -66,7 +68,7 @@ def test_a_changed_file_is_taken_over_and_a_broken_one_is_reported_once(tmp_path
                     {"revision": revision, "last_reload": "ok"},
                 )
 
-                (tmp_path / "tidegate.yaml").write_text("routes: [\nlimits: {")
+                write_text(tmp_path, "routes: [\nlimits: {")
                 failure = await gateway.event(FAILED)
                 assert failure["problem"].startswith("tidegate.yaml:")
                 assert await statuses(gateway, KEY, NEW_KEY) == [401, 200]

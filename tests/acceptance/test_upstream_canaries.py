@@ -232,8 +232,8 @@ _OURS = re.compile(rb"[0-9a-f]{32}")
 
 def seen(answer: Answer) -> tuple[int, bytes, bytes]:
     """An answer without its id and what is of its moment."""
-    momentary = ("date", "retry-after-ms", "x-request-id")
-    pairs = sorted(pair for pair in answer.headers if pair[0] not in momentary)
+    momentary = ("date", "retry-after", "retry-after-ms", "x-request-id")
+    pairs = sorted((name, "" if name in momentary else value) for name, value in answer.headers)
     return answer.status, repr(pairs).encode(), _OURS.sub(b"id", answer.body)
 
 

@@ -69,8 +69,13 @@ def configuration(upstream: str, **parts: Any) -> dict[str, Any]:
 
 def write(folder: Path, tree: Mapping[str, Any]) -> Path:
     """The configuration where `serve` finds it; replaced whole, as an editor does."""
+    return write_text(folder, json.dumps(tree, indent=1))  # which is YAML, too
+
+
+def write_text(folder: Path, text: str) -> Path:
+    """Any text in its place; nobody ever reads half of it."""
     path, new = folder / "tidegate.yaml", folder / "tidegate.yaml.new"
-    new.write_text(json.dumps(tree, indent=1))  # which is YAML, too
+    new.write_text(text)
     new.replace(path)
     return path
 

@@ -17,7 +17,7 @@ from tidegate.testing.sockets import Answer
 
 CHAT = "/v1/chat/completions"
 # The deadline of the profile is 3 s; what a test shows is the order of events, not the length.
-SHORT = {"first_token_s: 3.0": "first_token_s: 0.3"}
+SHORT = {"first_token_s: 3.0": "first_token_s: 1.5"}
 TABLE = [
     ("ok", "ok", 200, "primary", "primary:ok", None),
     ("429", "ok", 200, "backup", "primary:rate_limited,backup:ok", None),
@@ -84,6 +84,18 @@ def ask(gateway: Running, *, max_tokens: int = 100, content: str = "hello") -> A
     return answer
 
 
+def until_there_is_room(gateway: Running, tokens: int) -> None:
+    """A request may end in the books a moment after its answer has left: ask little until it has.
+
+    What was really used stays there for a minute, and a hundred small questions take less.
+    """
+    for _ in range(100):
+        room = ask(gateway, max_tokens=1).header("x-ratelimit-remaining-tokens")
+        if int(room or 0) >= tokens:
+            return
+    raise AssertionError(f"only {room} tokens are left")
+
+
 def error(answer: Answer) -> dict[str, str]:
     parsed: dict[str, dict[str, str]] = json.loads(answer.body)
     assert set(parsed) == {"error"}
@@ -142,9 +154,13 @@ def test_a_tenant_pays_what_was_used_and_not_what_was_asked_for(gateway: Running
 
 
 def test_our_outage_does_not_consume_the_budget(gateway: Running, upstream: Upstream) -> None:
-    behave(upstream, "400")
-    assert {ask(gateway, max_tokens=40_000).status for _ in range(4)} == {400}
+    for _ in range(4):
+        behave(upstream)
+        until_there_is_room(gateway, 41_000)
+        behave(upstream, "400")
+        assert ask(gateway, max_tokens=40_000).status == 400
     behave(upstream)
+    until_there_is_room(gateway, 41_000)
     assert ask(gateway, max_tokens=40_000).status == 200
 
 
@@ -160,6 +176,8 @@ def test_what_can_never_fit_is_413_and_not_429(gateway: Running, upstream: Upstr
 def test_over_the_limit_is_429_with_an_honest_wait_until_the_first_call_ends(
     gateway: Running, upstream: Upstream
 ) -> None:
+    until_there_is_room(gateway, 46_000)
+
     async def body() -> None:
         behave(upstream, "hang")
         calls = upstream.providers.calls["primary"]

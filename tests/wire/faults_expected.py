@@ -154,7 +154,7 @@ ROWS: Mapping[str, Row] = MappingProxyType(
         "role-only": _LATE,
         "dribble": _LATE,
         # Every word comes within the idle time; a document must be there as a whole.
-        "trickle": Row(good(), over("timeout"), waits=True, options={"wait_s": 0.1}),
+        "trickle": Row(good(), over("timeout"), waits=True, options={"wait_s": 0.25}),
         "cut": Row(_BROKEN, over("unreachable")),
         "stall": Row(_BROKEN, over("timeout"), waits=True),
         "early-hints": both(good()),

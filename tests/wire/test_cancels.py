@@ -65,6 +65,7 @@ def places(ends: Counter[str]) -> set[str]:
     return {end.partition(":")[0] for end in ends}
 
 
+@pytest.mark.full
 def test_five_hundred_random_cancels_leave_everything_as_it_was(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

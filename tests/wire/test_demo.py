@@ -109,6 +109,7 @@ def test_an_output_that_nobody_sees_is_no_traceback(
     assert rest == [f"code {code}"]
 
 
+@pytest.mark.full
 def test_three_scenes_play_and_it_stays_up_for_the_same_requests(tmp_path: Path) -> None:
     with started(tmp_path, "demo", "--port", "0") as (process, lines):
         shown = until(lines, "stays up")
@@ -195,6 +196,7 @@ def test_a_part_alone_says_where_it_is_and_ends_on_sigterm(part: str, tmp_path: 
         assert process.wait(timeout=WAIT_S) == 0
 
 
+@pytest.mark.full
 def test_a_part_whose_port_is_taken_says_so_and_fails(tmp_path: Path) -> None:
     with bind(0) as taken:
         port = port_of(taken)

@@ -32,12 +32,8 @@ FAST = {
     ("created-then-error", True),
     ("bad-chunk", True),
     ("cut", True),
-    ("cut", False),
-    ("hang", False),
     ("dribble", True),
-    ("refused", True),
     ("reset", False),
-    ("odd-usage", True),
 }
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}
 CELLS = [

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.full
 BOTH = pytest.mark.parametrize("stream", [True, False], ids=["stream", "plain"])
 WHOLE = {name: f"Hello from {name}. How may I help you today?" for name in ("primary", "backup")}
 FAILED, INTERRUPTED = "gateway.all_providers_failed", "gateway.upstream_interrupted"
-QUICK = {"breaker": {"consecutive": 2, "min_results": 100, "open_s": 0.1, "max_open_s": 0.1}}
+QUICK = {"breaker": {"consecutive": 2, "min_results": 100, "open_s": 0.5, "max_open_s": 0.5}}
 
 
 def play(folder: Path, body: Callable[[FaultWorld], Awaitable[None]], **world: Any) -> None:

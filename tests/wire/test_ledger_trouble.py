@@ -18,10 +18,11 @@ from tidegate.limits.group_commit import MAX_BATCH, MAX_QUEUED
 from tidegate.limits.ledger import MAX_AMOUNT
 from tidegate.testing.clock import ManualClock
 
-WAIT_S = 0.5
+WAIT_S = 1.5
+"""As short as a machine that is busy allows: what is not held must be had within it."""
 TOKENS = limit(100)
 ASKED = (Charge(TOKENS, SCOPE, 10),)
-HOLDERS = pytest.mark.parametrize("holder", ["lock", "hog"])
+HOLDERS = pytest.mark.parametrize("holder", ["lock", pytest.param("hog", marks=pytest.mark.full)])
 
 
 @pytest.fixture(autouse=True)
@@ -62,14 +63,14 @@ def test_a_file_held_by_another_process_answers_in_time_and_keeps_the_loop_free(
                 )
                 await turns_of_the_loop(200)
                 assert not asked.done()
-                async with asyncio.timeout(5.0):
+                async with asyncio.timeout(30.0):
                     answers = await asked
                 assert {type(answer) for answer in answers} == {StoreUnavailable}
                 assert ledger.degraded
                 other.go_on()
                 await other.ends()
             # Readiness comes back without a request: none is sent here while it is away.
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(30.0):
                 while ledger.degraded:
                     await asyncio.wait((asyncio.get_running_loop().create_future(),), timeout=0.01)
             # What was given up is not granted behind the callers' backs.
@@ -88,7 +89,7 @@ def test_a_short_hold_only_delays(tmp_path: Path, make: Make, holder: str) -> No
 
     async def body() -> None:
         async with (
-            opened(make(path, ManualClock(), 5.0)) as ledger,
+            opened(make(path, ManualClock(), 30.0)) as ledger,
             child(holder, path) as other,
         ):
             assert await other.hears() == "held"
@@ -106,7 +107,7 @@ def test_a_short_hold_only_delays(tmp_path: Path, make: Make, holder: str) -> No
 
 @MAKERS
 @HOLDERS
-@pytest.mark.parametrize("is_cancelled", [False, True])
+@pytest.mark.parametrize("is_cancelled", [pytest.param(False, marks=pytest.mark.full), True])
 def test_an_end_given_while_the_file_is_held_is_applied_later(
     tmp_path: Path,
     make: Make,
@@ -238,7 +239,7 @@ def test_a_write_that_fails_is_refused_and_its_settlements_are_made_up_for(
             db.execute(statement)
 
     async def body() -> None:
-        async with opened(make(path, ManualClock(), 2.0)) as ledger:
+        async with opened(make(path, ManualClock(), 3.0)) as ledger:
             await ledger.reserve("a", "me", ASKED, lease_s=30.0)
             for event in ("INSERT", "UPDATE"):
                 sabotage(
@@ -310,6 +311,7 @@ def test_closing_commits_what_was_accepted(tmp_path: Path) -> None:
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_closing_does_not_wait_for_a_file_that_stays_held(tmp_path: Path) -> None:
     path = tmp_path / "ledger.db"
 
@@ -320,7 +322,7 @@ def test_closing_does_not_wait_for_a_file_that_stays_held(tmp_path: Path) -> Non
             assert await other.hears() == "held"
             with pytest.raises(StoreUnavailable):
                 await ledger.release("a", "me")
-            async with asyncio.timeout(5.0):
+            async with asyncio.timeout(30.0):
                 await ledger.close()
 
     asyncio.run(body())
@@ -333,7 +335,7 @@ def test_more_than_can_ever_be_answered_is_refused_at_once(tmp_path: Path, make:
     path = tmp_path / "ledger.db"
 
     async def body() -> None:
-        async with opened(make(path, ManualClock(), 4.0)) as ledger:
+        async with opened(make(path, ManualClock(), 30.0)) as ledger:
             with path.with_name(path.name + ".lock").open("w") as beside:
                 fcntl.flock(beside, fcntl.LOCK_EX)
                 asked = [

@@ -72,7 +72,9 @@ def test_the_answer_comes_on_the_stream_that_is_asked_for_again_and_again(run: R
     run(body())
 
 
-@pytest.mark.parametrize("status", [404, 405, 503])
+@pytest.mark.parametrize(
+    "status", [404, *(pytest.param(x, marks=pytest.mark.full) for x in (405, 503))]
+)
 def test_a_stream_that_cannot_be_had_again_is_an_error_for_the_call(run: Run, status: int) -> None:
     async def gone(_: Seen, answer: Answering) -> None:
         await answer.head(status)

@@ -141,6 +141,7 @@ def test_noise_at_import_in_a_call_and_at_exit_lands_on_stderr(
         assert noise in errors
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("mode", ["legacy", pytest.param("2026-07-28", marks=pytest.mark.full)])
 def test_a_crash_shows_the_client_an_incident_and_no_text(tmp_path: Path, mode: str) -> None:
     (tmp_path / "noisy_tools.py").write_text(NOISY)

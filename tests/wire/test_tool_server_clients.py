@@ -146,6 +146,7 @@ def test_a_client_lists_calls_and_is_refused_by_the_command_over_http(profile: P
     asyncio.run(body())
 
 
+@pytest.mark.full
 def test_many_clients_of_all_modes_at_once_share_one_balance() -> None:
     async def one(url: str, mode: str) -> None:
         async with Client(url, mode=mode) as client:

@@ -104,6 +104,7 @@ def test_a_call_that_blocks_can_be_left_and_its_failure_is_heard() -> None:
     asyncio.run(body())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -15, marks=pytest.mark.full)],

@@ -42,7 +42,7 @@ def make(kind: str, folder: Path, clock: ManualClock) -> Ledger:
     return RedisLedger(
         shared_server().url,
         clock,
-        deadline_s=5.0,
+        deadline_s=30.0,
         prefix=prefix(folder),
         given_us=lambda: began_us + _us(clock.monotonic_s()),
     )
@@ -96,7 +96,7 @@ def let_writers_end() -> None:
     """Wait for writers of closed ledgers: they may have been left with a file that was held."""
     for thread in threading.enumerate():
         if thread.name == "tidegate-ledger":
-            thread.join(5.0)
+            thread.join(30.0)
             assert not thread.is_alive()
 
 

@@ -129,17 +129,18 @@ class Agreement(RuleBasedStateMachine):
 
 QUICK = settings(
     deadline=None,
-    max_examples=20,
+    max_examples=5,
     stateful_step_count=20,
     database=None,
     suppress_health_check=list(HealthCheck),
 )
 
 
-def test_all_stores_agree_and_never_exceed_a_cap() -> None:
+@pytest.mark.parametrize("operations", [1_000, pytest.param(10_000, marks=pytest.mark.full)])
+def test_all_stores_agree_and_never_exceed_a_cap(operations: int) -> None:
     need_redis()
     Agreement.played.clear()
-    while sum(Agreement.played) * len(KINDS) < 10_000:
+    while sum(Agreement.played) * len(KINDS) < operations:
         run_state_machine_as_test(Agreement, settings=QUICK)
 
 

@@ -163,11 +163,11 @@ def test_a_backlog_of_dead_leases_is_worked_off_in_portions(kind: str, tmp_path:
 
 
 def test_the_store_stays_proportional_to_live_traffic(kind: str, tmp_path: Path) -> None:
-    """Three hundred tenants came once; only the living are remembered."""
+    """Hundreds of tenants came once; only the living are remembered."""
 
     async def body(ledger: Ledger, clock: ManualClock) -> None:
         limit = tokens(100)
-        for turn in range(300):
+        for turn in range(300 if kind == "memory" else 100):
             assert await take(ledger, f"r{turn}", *one(limit, 10, f"tenant:{turn}"))
             if turn % 3:
                 assert await ledger.settle(f"r{turn}", "me", Need(1, 0))
@@ -185,7 +185,7 @@ def test_the_store_stays_proportional_to_live_traffic(kind: str, tmp_path: Path)
 def test_a_counter_that_never_rests_holds_one_window(kind: str, tmp_path: Path) -> None:
     async def body(ledger: Ledger, clock: ManualClock) -> None:
         limit = tokens(1_000, window_s=2.4)
-        for turn in range(600):
+        for turn in range(600 if kind == "memory" else 300):
             assert await take(ledger, f"r{turn}", *one(limit, 1))
             assert await ledger.settle(f"r{turn}", "me", Need(1, 0))
             clock.advance(0.01)
@@ -229,7 +229,7 @@ def test_an_id_used_again_does_not_inherit_the_old_lease(kind: str, tmp_path: Pa
 
 def test_ended_leases_are_not_kept_until_they_would_have_expired(kind: str, tmp_path: Path) -> None:
     async def body(ledger: Ledger, clock: ManualClock) -> None:
-        for turn in range(1_000):
+        for turn in range(1_000 if kind == "memory" else 300):
             assert await take(ledger, f"r{turn}", *one(PARALLEL, 1), lease_s=3_600.0)
             assert await ledger.release(f"r{turn}", "me")
         assert not isinstance(ledger, MemoryLedger) or ledger.size() < 100

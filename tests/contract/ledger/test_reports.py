@@ -87,6 +87,7 @@ def test_a_denial_that_lasts_always_names_a_time_to_come(kind: str, tmp_path: Pa
     run(kind, tmp_path, body)
 
 
+@pytest.mark.full
 def test_the_wait_is_exact_on_a_thousand_random_windows() -> None:
     """R6: obeyed alone the request is admitted, at nine tenths of the wait it is refused."""
 
