@@ -21,6 +21,7 @@ from tidegate.jsonrpc import (
     typed,
 )
 from tidegate.lines import LineTooLong
+from tidegate.mcp.server_lines import FROM_CLIENTS
 from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, error_line
 
 ENDED: Final = "The wrapped server ended before it answered."
@@ -28,27 +29,6 @@ UNREADABLE: Final = "The answer of the wrapped server was not valid JSON-RPC."
 TOO_LONG: Final = "The answer of the wrapped server was too long."
 
 _MOST_REMEMBERED: Final = 10_000
-_FROM_CLIENTS: Final = frozenset(
-    {
-        "completion/complete",
-        "initialize",
-        "logging/setLevel",
-        "notifications/initialized",
-        "notifications/roots/list_changed",
-        "prompts/get",
-        "prompts/list",
-        "resources/list",
-        "resources/read",
-        "resources/subscribe",
-        "resources/templates/list",
-        "resources/unsubscribe",
-        "server/discover",
-        "subscriptions/listen",
-        "tools/call",
-        "tools/list",
-    }
-)
-"""What no server sends: from one it is an echo of its input, not a message."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +135,7 @@ class Sorter:
             if not reading.is_fit(message.value):
                 return Step(reading.failed(key, UNREADABLE), junk=junk)
             return Step(line)
-        if message.method in _FROM_CLIENTS or self._is_echo(message):
+        if message.method in FROM_CLIENTS or self._is_echo(message):
             return Step(junk=junk, note="a message that only a client sends")
         if isinstance(message, Request):
             _remember(self._asked, typed(message.id))

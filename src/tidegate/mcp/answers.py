@@ -124,12 +124,12 @@ def sort(incoming: Incoming, sent_id: Id | None) -> Reply | Note | Ask | None:
     shown, raw = _with_only(("jsonrpc", "id", "method", "params"), message, incoming.raw)
     if "id" not in message:
         return Note(shown, method, raw)
-    return Ask(shown, method, id, raw) if _is_id(id) else None
+    return Ask(shown, method, id, raw) if is_id(id) else None
 
 
 def _reply(message: Tree, raw: bytes | None, sent_id: Id | None) -> Reply | None:
     id = message.get("id")  # noqa: A001 - the member's name
-    if sent_id is None or not _is_id(id) or typed(id) != typed(sent_id):
+    if sent_id is None or not is_id(id) or typed(id) != typed(sent_id):
         return None
     if ("result" in message) == ("error" in message):
         return None
@@ -145,7 +145,8 @@ def _with_only(
     return {key: message[key] for key in members if key in message}, None
 
 
-def _is_id(value: object) -> TypeGuard[Id]:
+def is_id(value: object) -> TypeGuard[Id]:
+    """Whether this may be the id of a message."""
     return isinstance(value, str | int) and not isinstance(value, bool)
 
 
@@ -276,6 +277,7 @@ __all__ = [
     "Reply",
     "clean",
     "generic",
+    "is_id",
     "parse",
     "restored",
     "says_unknown",

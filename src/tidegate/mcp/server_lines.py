@@ -26,6 +26,28 @@ _DECODE: Final = json.JSONDecoder().raw_decode
 _ANSWER: Final = re.compile(rb'\s*\{\s*"(?:result|error)"')
 _TAIL: Final = re.compile(rb'"id"\s*:\s*' + _ID + rb"\s*\}\s*\Z")
 
+FROM_CLIENTS: Final = frozenset(
+    {
+        "completion/complete",
+        "initialize",
+        "logging/setLevel",
+        "notifications/initialized",
+        "notifications/roots/list_changed",
+        "prompts/get",
+        "prompts/list",
+        "resources/list",
+        "resources/read",
+        "resources/subscribe",
+        "resources/templates/list",
+        "resources/unsubscribe",
+        "server/discover",
+        "subscriptions/listen",
+        "tools/call",
+        "tools/list",
+    }
+)
+"""What no server sends: from one it is an echo of its input, not a message."""
+
 Key = tuple[bool, Id]
 """An id under which 1 and "1" differ."""
 
@@ -68,4 +90,4 @@ def claimed_key(line: bytes | LineTooLong) -> Key | None:
     return typed(identifier) if isinstance(identifier, int | str) else None
 
 
-__all__ = ["SERVER_DEPTH", "Key", "claimed_key", "documents", "starts"]
+__all__ = ["FROM_CLIENTS", "SERVER_DEPTH", "Key", "claimed_key", "documents", "starts"]
