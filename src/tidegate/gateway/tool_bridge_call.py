@@ -1,0 +1,362 @@
+"""How does one request get to a server of another revision, and its answer back?
+
+Lives here: the request in the server's words and its exchange: taken up again where the server
+let its stream go, cancelled where nobody waits any more. Does not live here: whether it is sent
+once more (tool_bridge_exchange), the translation (mcp), the server's sessions
+(tool_bridge_server), streams for what changes (tool_bridge_streams).
+"""
+
+from collections.abc import Mapping
+from contextlib import ExitStack
+from types import TracebackType
+from typing import Final, Protocol, Self
+
+from tidegate import strictjson
+from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
+from tidegate.gateway.pause import pause
+from tidegate.gateway.tool_bridge_line import CLIENT, READABLE, Line, about
+from tidegate.gateway.tool_bridge_server import BridgedServer
+from tidegate.gateway.tool_carrier import Asked, Exchange
+from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, error_body, result_body
+from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
+from tidegate.mcp.bridged_results import error_for, params_for, result_for
+from tidegate.mcp.bridging import (
+    SUBSCRIPTION_KEY,
+    Envelope,
+    Refused,
+    is_told,
+    progress_token,
+    to_server,
+)
+from tidegate.mcp.eras import McpHeaders, Revision
+from tidegate.mcp.probing import Heard, is_of_wrong_era, lost_session, proves_unexecuted
+
+_MOST_FAILURES: Final = 3
+_MOST_PAGES: Final = 20
+_SOONEST_S, _LATEST_S = 0.1, 30.0
+
+
+class Told(Protocol):
+    """What the path knows of the client that a message comes from."""
+
+    def level_of(self, asked: Asked, line: Line) -> str | None:
+        """From which level on this message's client wants to be told."""
+
+    def hears_aside(self, asked: Asked) -> bool:
+        """Whether the client has a stream of its own for what changes."""
+
+
+class Carried:
+    """One request in the server's words. `begin` sends it, `read` brings what is for the client.
+
+    Use it in a `with` block of its own: leaving that aborts what still runs, and tells a server
+    that would not notice.
+    """
+
+    def __init__(self, server: BridgedServer, line: Line, asked: Asked, told: Told) -> None:
+        if not isinstance(asked.message, Request):
+            raise TypeError("only a request is carried")
+        self._server, self._line, self._asked, self._told = server, line, asked, told
+        self._call: Request = asked.message
+        self._client_id: Id = self._call.id if asked.upstream_id is None else asked.upstream_id
+        self._own_id = ""
+        self._level = told.level_of(asked, line)
+        self._stack = ExitStack()
+        self._exchange: Exchange | None = None
+        self._status = 200
+        self._answered = self._refused_here = False
+        self._place: str | None = None
+        self._retry_s = 1.0
+        self._failures = 0
+        self._waiting: list[Incoming] = []
+
+    @property
+    def is_stream(self) -> bool:
+        """Whether the server answered with an event stream."""
+        return self._exchange is not None and self._exchange.is_stream
+
+    def __enter__(self) -> Self:
+        self._line.users += 1
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._line.users -= 1
+        self.abort()
+
+    def abort(self) -> None:
+        """Nobody waits for the answer any more; idempotent."""
+        if self._exchange is None:
+            return
+        # Of 2026-07-28 leaving is the cancellation, and a process is told by its carrier.
+        told = not self._server.is_process and not self._line.modern
+        if told and not self._answered and not self._refused_here:
+            self._answered = True
+            params: Tree = {"requestId": self._own_id, "reason": "the client has gone"}
+            note = Notification("notifications/cancelled", params)
+            self._server.carrier.cast(self._line.asked(note))
+        self._stack.close()
+
+    async def begin(self) -> tuple[Heard, Mapping[str, str]]:
+        """Send it. Returns when it is settled whether it was refused as a whole.
+
+        The answer to the client is not among what `read` gives if it was: the caller decides
+        whether to send another message instead, or `keep`s it. Raises ServerFailed.
+        """
+        await self._raise_level()
+        self._own_id = self._line.next_id()
+        message = to_server(
+            self._call, self._asked.revision.version, self._line.version, self._mine
+        )
+        if isinstance(message, Refused):
+            self._refused_here = True
+            self._say_error(error_body(None, message.code, message.message)["error"])
+            return Heard(200), {}
+        message = Request(self._own_id, message.method, message.params)
+        exchange = self._server.carrier.exchange(
+            self._line.asked(message, headers=self._headers(message), endless=self._asked.endless)
+        )
+        self._exchange = self._stack.enter_context(exchange)
+        try:
+            self._status, head = await exchange.head()
+        except ServerFailed as failed:
+            if failed.reason != "session_ended":
+                raise
+            self._status, head = 404, {}
+            self._refused_here = True
+            return Heard(404), head
+        if self._status < 300:
+            return Heard(self._status), head
+        self._refused_here = True
+        if self._status not in READABLE:
+            return Heard(self._status), head
+        return await self._refusal(exchange), head
+
+    def keep(self, heard: Heard) -> None:
+        """A refusal is the answer after all. Raises ServerFailed if it is none of MCP."""
+        if heard.message is None:
+            raise ServerFailed("status")
+        self._say_error(heard.message.get("error"))
+
+    async def read(self) -> list[Incoming] | None:
+        """The next messages for the client; None behind the answer, or at an end without one."""
+        if self._waiting:
+            waiting, self._waiting = self._waiting, []
+            return waiting
+        if self._answered or self._exchange is None:
+            return None
+        try:
+            arrived = await self._exchange.read()
+        except ServerFailed:
+            if not self._can_resume:
+                raise
+            arrived = None
+        if arrived is None:
+            return await self._resume()
+        self._failures = 0
+        shown: list[Incoming] = []
+        for incoming in arrived:
+            self._mark(incoming)
+            size = LARGE_BYTES + 1 if incoming.raw is None else len(incoming.raw)
+            message = sort(about(incoming, self._own_id, self._status), self._own_id)
+            if isinstance(message, Reply) and not self._answered:
+                self._answered = True
+                shown.append(await beside_the_loop(size, self._reply, message))
+            elif isinstance(message, Ask):
+                self._server.answer(self._line, message)
+            elif isinstance(message, Note) and (note := self._note(message)) is not None:
+                shown.append(note)
+        return shown
+
+    def let_end(self) -> None:
+        """See Exchange."""
+        if self._exchange is not None:
+            self._exchange.let_end()
+
+    @property
+    def _mine(self) -> Envelope:
+        token = progress_token(self._call.params)
+        return Envelope(CLIENT, self._level, None if token is None else self._own_id)
+
+    def _headers(self, message: Request) -> McpHeaders:
+        """Of the client's head only its trace goes on; Mcp-Param is computed from the schema."""
+        params: tuple[tuple[str, str], ...] = ()
+        if self._line.modern and message.method == "tools/call":
+            # A client of the same revision computed them itself.
+            same = self._asked.revision.modern
+            params = self._asked.headers.params if same else tuple(self._params(message))
+        return McpHeaders(traceparent=self._asked.headers.traceparent, params=params)
+
+    def _params(self, message: Request) -> list[tuple[str, str]]:
+        return self._server.params.of(message.params)
+
+    async def _raise_level(self) -> None:
+        """A legacy server tells from one level on in a whole session: from the lowest one asked."""
+        line, level = self._line, self._level
+        if line.modern or level is None or not line.introduction.promises("logging"):
+            return
+        if line.level is not None and is_told(level, line.level):
+            return
+        line.level = level
+        await self._server.ask(line, "logging/setLevel", {"level": level})
+
+    async def _refusal(self, exchange: Exchange) -> Heard:
+        while (arrived := await exchange.read()) is not None:
+            for incoming in arrived:
+                message = sort(about(incoming, self._own_id, self._status), self._own_id)
+                if isinstance(message, Reply):
+                    exchange.let_end()
+                    return Heard(self._status, message.message)
+        return Heard(self._status)
+
+    def _mark(self, incoming: Incoming) -> None:
+        if incoming.event_id is not None:
+            self._place = incoming.event_id
+        if incoming.retry_ms is not None:
+            self._retry_s = min(max(incoming.retry_ms / 1000, _SOONEST_S), _LATEST_S)
+
+    @property
+    def _can_resume(self) -> bool:
+        alive = self._place is not None and not self._line.modern and not self._line.dropped
+        return alive and self._line.session is not None and self._failures < _MOST_FAILURES
+
+    async def _resume(self) -> list[Incoming] | None:
+        """The rest of a stream that a legacy server let go before the answer."""
+        line = self._line
+        if not self._can_resume or line.session is None:
+            return None
+        self._failures += 1
+        await pause(self._retry_s)
+        rest = self._server.carrier.listening(
+            line.owner, line.session, Revision(line.version), self._place
+        )
+        self._stack.close()
+        self._exchange = self._stack.enter_context(rest)
+        try:
+            status, _ = await rest.head()
+        except ServerFailed:
+            return []
+        if 400 <= status < 500:
+            self._failures = _MOST_FAILURES
+        return []
+
+    def _reply(self, reply: Reply) -> Incoming:
+        client, server = self._asked.revision.version, self._line.version
+        if "result" in reply.message:
+            result = reply.message["result"]
+            if self._call.method == "tools/list" and self._line.modern:
+                result = self._learn(result)
+            shown = result_for(self._call.method, self._own_subscription(result), client, server)
+            if isinstance(shown, Refused):
+                body = error_body(self._client_id, shown.code, shown.message, shown.data)
+            else:
+                body = result_body(self._client_id, shown)
+        else:
+            error = error_for(self._call.method, reply.message["error"], client, server)
+            body = {"jsonrpc": "2.0", "id": self._client_id, "error": error}
+        return Incoming(body, strictjson.dumps(body))
+
+    def _learn(self, result: object) -> object:
+        """What a list of tools says about headers; one that breaks the rules cannot be called."""
+        if self._asked.revision.modern:
+            return result
+        first_page = "cursor" not in (self._call.params or {})
+        return self._server.params.learn(result, first_page=first_page)[0]
+
+    def _note(self, note: Note) -> Incoming | None:
+        """What of a notification is for the client of this request."""
+        params = note.message.get("params")
+        known = params if isinstance(params, dict) else {}
+        if note.method == "notifications/progress":
+            token = progress_token(self._call.params)
+            if token is None or known.get("progressToken") != self._own_id:
+                return None
+            return _notification(note.method, {**known, "progressToken": token})
+        if note.method == "notifications/message":
+            if not self._line.modern and not self._is_told(known.get("level")):
+                return None
+        elif self._line.modern and self._asked.revision.modern:
+            return _notification(note.method, self._own_subscription(params))
+        else:
+            self._server.heard_aside(self._line, note)
+            if self._asked.revision.modern or self._told.hears_aside(self._asked):
+                return None
+        return _notification(note.method, params_for(params, self._asked.revision.version))
+
+    def _is_told(self, level: object) -> bool:
+        """A client of an older revision hears of everything unless it says from where on."""
+        if self._level is None and not self._asked.revision.modern:
+            return True
+        return is_told(level, self._level)
+
+    def _own_subscription(self, params: object) -> object:
+        """Under the id that the client's side knows."""
+        meta = params.get("_meta") if isinstance(params, dict) else None
+        if not isinstance(params, dict) or not isinstance(meta, dict):
+            return params
+        if meta.get(SUBSCRIPTION_KEY) != self._own_id:
+            return params
+        return {**params, "_meta": {**meta, SUBSCRIPTION_KEY: self._client_id}}
+
+    def _say_error(self, error: object) -> None:
+        client, server = self._asked.revision.version, self._line.version
+        told = error_for(self._call.method, error, client, server)
+        self._answered = True
+        self._waiting.append(Incoming({"jsonrpc": "2.0", "id": self._client_id, "error": told}))
+
+
+async def learn_schemas(server: BridgedServer, line: Line) -> None:
+    """Read the whole list of tools, to know which arguments go into headers."""
+    cursor: object = None
+    for page in range(_MOST_PAGES):
+        params: Tree = {} if cursor is None else {"cursor": cursor}
+        heard, _ = await server.ask(line, "tools/list", params)
+        result = (heard.message or {}).get("result")
+        if not isinstance(result, dict):
+            return
+        server.params.learn(result, first_page=page == 0)
+        following = result.get("nextCursor")
+        if not isinstance(following, str) or following == cursor:
+            return
+        cursor = following
+
+
+def lacks_headers(heard: Heard, asked: Asked, line: Line, server: BridgedServer) -> bool:
+    """Whether a call was refused for headers that could not be known without the list of tools."""
+    call = asked.message
+    if not isinstance(call, Request) or call.method != "tools/call" or asked.revision.modern:
+        return False
+    return line.modern and heard.status == 400 and heard.code == Code.HEADER_MISMATCH
+
+
+def must_begin_anew(heard: Heard, line: Line) -> bool:
+    """Whether the session that a message was sent in is gone, and nothing was executed."""
+    return line.session is not None and lost_session(heard)
+
+
+def contradicts(heard: Heard, call: Request, line: Line) -> bool:
+    """Whether a refusal says that the server does not speak what it did, and executed nothing."""
+    wrong = is_of_wrong_era(call.method, heard, modern=line.modern)
+    return wrong and proves_unexecuted(call.method, heard)
+
+
+def _notification(method: str, params: object) -> Incoming:
+    message: Tree = {"jsonrpc": "2.0", "method": method}
+    if params is not None:
+        message["params"] = params
+    return Incoming(message, strictjson.dumps(message))
+
+
+__all__ = [
+    "Carried",
+    "Told",
+    "contradicts",
+    "lacks_headers",
+    "learn_schemas",
+    "must_begin_anew",
+]

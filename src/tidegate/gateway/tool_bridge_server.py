@@ -1,0 +1,323 @@
+"""How do we speak to this server, and in which session of ours?
+
+Lives here: what is known of one server's era, asked at most once at a time; the sessions of the
+gateway with a legacy server, one for each owner and one for a process; and the gateway's own
+requests in them. Does not live here: whose message is carried there (tool_bridge), what a message
+means (mcp.bridging), what an answer proves (mcp.probing).
+"""
+
+import asyncio
+import logging
+from collections import OrderedDict
+from collections.abc import Callable, Coroutine, Mapping
+from contextlib import suppress
+from typing import Any, Final, TypeVar
+
+from tidegate.clock import Clock
+from tidegate.gateway.tool_bridge_line import CLIENT, READABLE, BridgeTimes, Line, Process, about
+from tidegate.gateway.tool_carrier import Carrier
+from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.jsonrpc import Notification, Response, Tree
+from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
+from tidegate.mcp.bridging import Envelope, own_request, refusal_of_ask
+from tidegate.mcp.eras import LEGACY, MODERN
+from tidegate.mcp.introductions import Introduction
+from tidegate.mcp.param_headers import ParamHeaders
+from tidegate.mcp.probing import Heard, introduction_in
+from tidegate.mcp.sessions import Owner
+
+logger = logging.getLogger(__name__)
+T = TypeVar("T")
+
+_NOBODY: Final[Owner] = ("", "", "", "")
+_MOST_SESSION_CHARS: Final = 1024
+_MOST_LINES: Final = 256
+
+
+class BridgedServer:
+    """One server behind its carrier. `process`: over stdio, where one session serves all."""
+
+    def __init__(
+        self,
+        carrier: Carrier,
+        name: str,
+        clock: Clock,
+        *,
+        process: Process | None = None,
+        times: BridgeTimes,
+    ) -> None:
+        self.carrier = carrier
+        self.name = name
+        self.clock = clock
+        self.is_process = process is not None
+        if process is not None:
+            process.listener = self._said_aside
+        self.times = times
+        self.params = ParamHeaders()
+        self.speaks: dict[bool, bool | None] = {True: None, False: None}
+        self.closed = False
+        self.heard_aside: Callable[[Line, Note], None] = lambda _line, _note: None
+        self._process = process
+        self._modern: Line | None = None
+        self._lines: OrderedDict[Owner, Line] = OrderedDict()
+        self._known_until_s = 0.0
+        self._running: dict[object, asyncio.Task[Any]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._timer: asyncio.TimerHandle | None = None
+
+    async def line(self, owner: Owner) -> Line:
+        """The conversation that a message of `owner` belongs to. Raises ServerFailed.
+
+        Asks the server what it speaks, and opens a session, where that is not known or not there.
+        """
+        if self.closed:
+            raise ServerFailed("draining")
+        key = _NOBODY if self.is_process else owner
+        known = self._known(key)
+        if known is None:
+            if self._is_known:
+                await self._once(key, lambda: self._open(key))
+            else:
+                await self._once("era", lambda: self._learn(key))
+            known = self._known(key)
+        if known is None:
+            known = await self._once(key, lambda: self._open(key))
+        known.used_s = self.clock.monotonic_s()
+        if not known.modern:
+            self._lines.move_to_end(key)
+        return known
+
+    async def speaks_other(self, owner: Owner, *, modern: bool) -> bool:
+        """Whether the server speaks the era that a message is not of. Never raises."""
+        key = _NOBODY if self.is_process else owner
+        with suppress(ServerFailed):
+            if modern:
+                await self._once(key, lambda: self._open(key))
+            else:
+                await self._once("era", self._discover)
+        return self.speaks[not modern] is True
+
+    def drop(self, line: Line) -> None:
+        """The server does not know this session any more."""
+        line.dropped = True
+        if self._lines.get(line.owner) is line:
+            del self._lines[line.owner]
+
+    def forget(self) -> None:
+        """What was known is contradicted: the next message asks again."""
+        self._known_until_s = 0.0
+        self._modern = None
+        self.speaks = {True: None, False: None}
+
+    async def ask(self, line: Line, method: str, params: Tree) -> tuple[Heard, Mapping[str, str]]:
+        """A request of our own and what came of it. Raises ServerFailed, also after `ask_s`."""
+        try:
+            async with asyncio.timeout(self.times.ask_s):
+                return await self._ask(line, method, params, line.version)
+        except TimeoutError:
+            raise ServerFailed("timeout") from None
+
+    def answer(self, line: Line, ask: Ask) -> None:
+        """Answer what the server asks of the client; it cannot reach one from here."""
+        refused = refusal_of_ask(ask.method)
+        value: Tree = {"jsonrpc": "2.0", "id": ask.id}
+        if refused is None:
+            value["result"] = {}
+        else:
+            value["error"] = {"code": int(refused.code), "message": refused.message}
+        if line.modern and not self.is_process:
+            return  # It must not ask, and there is no way to post an answer.
+        self.carrier.cast(line.asked(Response(ask.id, value)))
+
+    def spawn(self, work: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
+        """Run beside the requests; cancelled when this is closed."""
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._done)
+        return task
+
+    async def close(self) -> None:
+        """End every session of ours at the server; at most `farewell_s`."""
+        self.closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        for task in (*self._tasks, *self._running.values()):
+            task.cancel()
+        lines, self._lines = list(self._lines.values()), OrderedDict()
+        if lines:
+            await asyncio.wait({asyncio.ensure_future(self._end(line)) for line in lines})
+
+    @property
+    def _is_known(self) -> bool:
+        return self.clock.monotonic_s() < self._known_until_s
+
+    def _known(self, key: Owner) -> Line | None:
+        if not self._is_known:
+            return None
+        return self._modern or self._current(key)
+
+    def _current(self, key: Owner) -> Line | None:
+        """The open session; one of a process that is gone is not."""
+        line = self._lines.get(key)
+        process = self._process
+        if line is None or process is None or line.session == str(process.generation):
+            return line
+        self.drop(line)
+        return None
+
+    def _said_aside(self, message: Tree) -> None:
+        note, line = sort(Incoming(message), None), self._current(_NOBODY)
+        if isinstance(note, Note) and line is not None:
+            self.heard_aside(line, note)
+
+    async def _once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+        """What `work` gives, which runs once for everybody who waits for it."""
+        task = self._running.get(key)
+        if task is None:
+            task = self._running[key] = self.spawn(work())
+            task.add_done_callback(lambda _: self._running.pop(key, None))
+        try:
+            return await asyncio.shield(task)
+        except asyncio.CancelledError:
+            if task.cancelled():
+                raise ServerFailed("draining") from None
+            raise
+
+    def _done(self, task: "asyncio.Task[Any]") -> None:
+        self._tasks.discard(task)
+        error = None if task.cancelled() else task.exception()
+        if error is not None and not isinstance(error, ServerFailed):
+            raise error
+
+    async def _learn(self, key: Owner) -> None:
+        # A process may not survive what it does not know; that was tried.
+        tried = self.is_process and self.speaks[True] is False
+        if not tried and await self._discover():
+            return
+        line = self._current(key)
+        if line is None:
+            await self._open(key)
+        else:
+            self._now_known(line.version)
+
+    async def _discover(self) -> bool:
+        """Ask whether it speaks 2026-07-28. Raises ServerFailed if it cannot be reached."""
+        line = Line(Introduction(MODERN), _NOBODY)
+        heard = Heard(200)
+        try:
+            bound_s = self.times.silence_s if self.is_process else self.times.ask_s
+            async with asyncio.timeout(bound_s):
+                heard, _ = await self._ask(line, "server/discover", {}, MODERN)
+        except TimeoutError:
+            # A process that leaves an unknown request without an answer is an old one.
+            if not self.is_process:
+                raise ServerFailed("timeout") from None
+        except ServerFailed as failed:
+            if failed.reason != "crashed":
+                raise
+        found = introduction_in("server/discover", heard)
+        if found is None:
+            self.speaks[True] = False
+            return False
+        self.speaks[True] = True
+        self._modern = line
+        line.introduction = found
+        self._now_known(MODERN)
+        return True
+
+    async def _open(self, key: Owner) -> Line:
+        """Begin a session. Raises ServerFailed; then the server speaks no legacy revision."""
+        line = Line(Introduction(LEGACY[0]), key)
+        params: Tree = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": CLIENT}
+        heard, head = await self.ask(line, "initialize", params)
+        found = introduction_in("initialize", heard)
+        if found is None or found.version == MODERN:
+            if heard.is_refusal:
+                self.forget()
+                self.speaks[False] = False
+            raise ServerFailed("era_unknown")
+        line.introduction = found
+        if self._process is not None:
+            line.session = str(self._process.generation)
+        elif 0 < len(session := head.get("mcp-session-id", "")) <= _MOST_SESSION_CHARS:
+            line.session = session
+        await self._confirm(line)
+        self._modern = None
+        self._keep(key, line)
+        self.speaks[False] = True
+        self._now_known(found.version)
+        return line
+
+    async def _confirm(self, line: Line) -> None:
+        note = Notification("notifications/initialized")
+        with self.carrier.exchange(line.asked(note)) as exchange:
+            status, _ = await exchange.head()
+            exchange.let_end()
+        if not 200 <= status < 300:
+            raise ServerFailed("status")
+
+    def _keep(self, key: Owner, line: Line) -> None:
+        line.used_s = self.clock.monotonic_s()
+        self._lines[key] = line
+        if len(self._lines) > _MOST_LINES:
+            idle = (each for each, old in self._lines.items() if not old.users and old is not line)
+            self._retire(next(idle, next(iter(self._lines))))
+        self._arm()
+
+    def _now_known(self, version: str) -> None:
+        if not self._is_known:
+            extra = {"server": self.name, "revision": version}
+            logger.info("tool_server_revision", extra=extra)
+        self._known_until_s = self.clock.monotonic_s() + self.times.known_s
+
+    def _retire(self, key: Owner) -> None:
+        line = self._lines.pop(key)
+        line.dropped = True
+        self.spawn(self._end(line))
+
+    def _arm(self) -> None:
+        if self._timer is None and self._lines and not self.closed and not self.is_process:
+            loop = asyncio.get_running_loop()
+            self._timer = loop.call_later(self.times.idle_s / 2, self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        oldest_s = self.clock.monotonic_s() - self.times.idle_s
+        for key, line in list(self._lines.items()):
+            if line.users == 0 and line.used_s <= oldest_s:
+                self._retire(key)
+        self._arm()
+
+    async def _end(self, line: Line) -> None:
+        """Tell the server, which need not listen."""
+        if line.session is None or self.is_process:
+            return
+        with suppress(ServerFailed, TimeoutError):
+            async with asyncio.timeout(self.times.farewell_s):
+                with self.carrier.ending(line.session, line.version) as exchange:
+                    await exchange.head()
+                    exchange.let_end()
+
+    async def _ask(
+        self, line: Line, method: str, params: Tree, version: str
+    ) -> tuple[Heard, Mapping[str, str]]:
+        own_id = line.next_id()
+        request = own_request(own_id, method, params, version, Envelope(CLIENT))
+        with self.carrier.exchange(line.asked(request)) as exchange:
+            status, head = await exchange.head()
+            if status >= 300 and status not in READABLE:
+                return Heard(status), head
+            while (arrived := await exchange.read()) is not None:
+                for incoming in arrived:
+                    message = sort(about(incoming, own_id, status), own_id)
+                    if isinstance(message, Reply):
+                        exchange.let_end()
+                        return Heard(status, message.message), head
+                    if isinstance(message, Ask):
+                        self.answer(line, message)
+                    elif isinstance(message, Note):
+                        self.heard_aside(line, message)
+        return Heard(status), head
+
+
+__all__ = ["BridgedServer"]
