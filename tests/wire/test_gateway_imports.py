@@ -26,6 +26,7 @@ from tests.app.chat_upstreams import (
 from tests.app.test_chat_bodies import CODINGS, streamed, whole
 from tests.unit.identity.tokens import AUDIENCE, ISSUER, claims, jwk, jwks, token
 from tests.wire.gateways import CHAT, CREDENTIAL, JSON, KEYED, VIEWER, chat, config_text
+from tests.wire.listening import turn
 from tidegate.demo.listener import bind, listening
 from tidegate.demo.mcp_backend import McpBackend
 from tidegate.testing.asgi import WAIT_S
@@ -94,12 +95,13 @@ def bearers() -> list[str]:
     ]
 
 
-async def once(port: int, upstream: ScriptedUpstream) -> None:
-    """One request of every kind, each on a connection of its own."""
+async def once(port: int, upstream: ScriptedUpstream) -> str:
+    """One request of every kind, each on a connection of its own; the id of the last one."""
 
-    async def ask(method: str, target: str, headers: Any, body: bytes = b"") -> None:
+    async def ask(method: str, target: str, headers: Any, body: bytes = b"") -> str:
         async with await RawClient.connect("127.0.0.1", port) as client:
-            await client.ask(method, target, headers=headers, body=body)
+            answer = await client.ask(method, target, headers=headers, body=body)
+            return answer.header("x-request-id") or ""
 
     for scripts, body in CHATS.values():
         upstream.scripts = [*upstream.scripts[: len(upstream.requests)], *scripts, *scripts[-1:]]
@@ -112,6 +114,7 @@ async def once(port: int, upstream: ScriptedUpstream) -> None:
     mine = [JSON, ("Authorization", f"Bearer {VIEWER}"), ("Accept", "application/json")]
     for message in MESSAGES:
         await ask("POST", "/mcp", mine, json.dumps(message).encode())
+    return await ask("POST", CHAT, [JSON, KEYED], chat(max_tokens=10_000_000))
 
 
 class Errors:
@@ -127,6 +130,12 @@ class Errors:
             self.text += line
             if found := re.match(r"tidegate ready: \S+:(\d+)", line):
                 self.port.set_result(int(found[1]))
+
+    async def told_of(self, request_id: str) -> None:
+        """Until it has written of this request, and so all that it wrote before."""
+        async with asyncio.timeout(WAIT_S):
+            while request_id not in self.text:
+                await turn()
 
     def imported(self) -> list[str]:
         """What it said to have imported so far, in order."""
@@ -170,9 +179,9 @@ def test_no_import_runs_while_requests_are_served(tmp_path: Path) -> None:
                 async with asyncio.timeout(3 * WAIT_S):
                     port = await errors.port
                 ready = len(errors.imported())
-                await once(port, upstream)
+                await errors.told_of(await once(port, upstream))
                 first = len(errors.imported())
-                await once(port, upstream)
+                await errors.told_of(await once(port, upstream))
             finally:
                 process.send_signal(signal.SIGTERM)
                 async with asyncio.timeout(2 * WAIT_S):

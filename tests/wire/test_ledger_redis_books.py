@@ -82,7 +82,7 @@ def test_nobody_has_to_ask_for_emptied_books_to_be_noticed(server: RedisServer) 
         ledger = ledger_on(server)
         async with opened(ledger):
             emptied(server)
-            async with asyncio.timeout(2 * BEAT_S):
+            async with asyncio.timeout(10 * BEAT_S):
                 while not ledger.degraded:
                     await asyncio.wait((asyncio.get_running_loop().create_future(),), timeout=0.05)
 
@@ -95,7 +95,7 @@ def test_emptied_books_are_taken_up_once_nothing_of_before_counts(
     clock = ManualClock()
 
     async def body() -> None:
-        ledger = RedisLedger(server.url, clock, deadline_s=5.0)
+        ledger = RedisLedger(server.url, clock, deadline_s=30.0)
         async with opened(ledger):
             assert isinstance(await ledger.reserve("a", "me", ALL, lease_s=LEASE_S), Granted)
             emptied(server)
@@ -142,9 +142,9 @@ def test_a_command_that_was_late_moves_no_time(server: RedisServer) -> None:
         return Moment(start_us + us, start_us + us + 7_000_000, None)
 
     async def heard(commands: Sequence[bytes]) -> list[object]:
-        line = await dial(server.url, 5.0)
+        line = await dial(server.url, 30.0)
         try:
-            return await ask(line, [*speech.load(), *commands], 5.0)
+            return await ask(line, [*speech.load(), *commands], 30.0)
         finally:
             line.abort()
 
@@ -184,7 +184,7 @@ def test_a_late_answer_is_asked_for_again_and_no_clock_is_said_to_have_stepped(
         return round(clock.now_s() * 1_000_000)
 
     async def body() -> None:
-        ledger = RedisLedger(server.url, clock, deadline_s=5.0, given_us=server_us)
+        ledger = RedisLedger(server.url, clock, deadline_s=30.0, given_us=server_us)
         async with opened(ledger):
             half = (Charge(TOKENS, SCOPE, 50),)
             assert isinstance(await ledger.reserve("a", "me", half, lease_s=LEASE_S), Granted)

@@ -30,7 +30,7 @@ def serves(url: str) -> None:
     """It opens, grants and closes."""
 
     async def body() -> None:
-        async with opened(RedisLedger(url, SystemClock(), deadline_s=5.0)) as ledger:
+        async with opened(RedisLedger(url, SystemClock(), deadline_s=30.0)) as ledger:
             assert isinstance(await ledger.reserve("a", "me", ASKED, lease_s=30.0), Granted)
 
     asyncio.run(body())
@@ -40,7 +40,7 @@ def refuses(url: str) -> str:
     """Why it does not open."""
 
     async def body() -> str:
-        ledger = RedisLedger(url, SystemClock(), deadline_s=5.0)
+        ledger = RedisLedger(url, SystemClock(), deadline_s=30.0)
         with pytest.raises(StoreUnavailable) as refused:
             await ledger.open()
         await ledger.close()
@@ -85,7 +85,7 @@ def test_a_user_needs_no_more_rights_than_the_docs_say(
 
     async def body(url: str) -> None:
         charges = (Charge(limit(20), SCOPE, 10), Charge(Limit("slots", "concurrent", 9), SCOPE, 1))
-        ledger = RedisLedger(url, SystemClock(), deadline_s=5.0)
+        ledger = RedisLedger(url, SystemClock(), deadline_s=30.0)
         async with opened(ledger):
             for turn in range(3):
                 await ledger.reserve(f"r{turn}", "me", charges, lease_s=0.001 * turn)
@@ -263,14 +263,14 @@ def test_a_connection_may_be_encrypted_and_strangers_are_not_trusted(
         tunnel = await asyncio.start_server(forward, "127.0.0.1", 0, ssl=context)
         async with tunnel:
             port = tunnel.sockets[0].getsockname()[1]
-            ledger = RedisLedger(f"rediss://localhost:{port}/0", SystemClock(), deadline_s=5.0)
+            ledger = RedisLedger(f"rediss://localhost:{port}/0", SystemClock(), deadline_s=30.0)
             with pytest.raises(StoreUnavailable) as refused:
                 await ledger.open()
             assert refused.value.detail == "its certificate is not trusted here"
             monkeypatch.setenv("SSL_CERT_FILE", f"{certificate}c")
             async with opened(ledger):
                 assert isinstance(await ledger.reserve("a", "me", ASKED, lease_s=30.0), Granted)
-            other = RedisLedger(f"rediss://127.0.0.1:{port}/0", SystemClock(), deadline_s=5.0)
+            other = RedisLedger(f"rediss://127.0.0.1:{port}/0", SystemClock(), deadline_s=30.0)
             with pytest.raises(StoreUnavailable):
                 await other.open()
 

@@ -7,6 +7,7 @@ import asyncio
 import json
 from typing import Any
 
+from tests.ports import free_port
 from tests.wire.bridged import bridged
 from tests.wire.conftest import Run
 from tests.wire.listening import turn
@@ -195,7 +196,7 @@ def test_a_connection_that_breaks_and_a_server_that_is_not_there_are_errors(run:
             client.ask_modern(1, "tools/call", name="x")
             assert (await client.hear())["method"] == "notifications/progress"
             assert error_of(await client.hear()) == (-31002, "broken")
-        async with bridged(server.url) as client:
+        async with bridged(f"http://127.0.0.1:{free_port()}/mcp") as client:
             client.ask_modern(1, "tools/call", name="x")
             assert error_of(await client.hear()) == (-31002, "unreachable")
 

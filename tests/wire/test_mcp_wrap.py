@@ -233,9 +233,17 @@ def test_a_client_that_does_not_read_holds_nothing_up_at_the_end() -> None:
 @pytest.mark.full
 def test_at_rest_it_uses_no_processor() -> None:
     with wrapping() as wrapped:
-        before = ticks(wrapped.process.pid)
-        assert select.select([wrapped.stdout], [], [], 1.0)[0] == []
-        assert ticks(wrapped.process.pid) - before <= 1
+        comes_to_rest(wrapped.process)
+
+
+def comes_to_rest(process: "subprocess.Popen[bytes]") -> None:
+    """A whole second without any work, and without a word, comes soon: what began may end first."""
+    for _ in range(30):
+        before = ticks(process.pid)
+        assert select.select([process.stdout], [], [], 1.0)[0] == []
+        if ticks(process.pid) - before <= 1:
+            return
+    raise AssertionError("it is never at rest")
 
 
 def ticks(pid: int) -> int:

@@ -31,7 +31,7 @@ def gateway(path: Path, mode: str = "traffic") -> Iterator[subprocess.Popen[str]
             yield process
         finally:
             process.kill()
-            process.wait(5)
+            process.wait(30)
 
 
 def said(process: subprocess.Popen[str]) -> str:
@@ -132,7 +132,7 @@ def test_a_full_disk_refuses_calls_and_harms_no_chain(tmp_path: Path) -> None:
         word, number, degraded = said(process).split()
         assert (word, degraded) == ("refused", "True")
         assert said(process) == "again False"
-        assert process.wait(5) == 0
+        assert process.wait(30) == 0
     assert int(number) > 3
     assert [e.entry.kind for e in found(path, int(number) - 1).entries] == ["intent", "end"]
     assert [e.entry.kind for e in found(path, 9999).entries] == ["intent", "end"]

@@ -151,6 +151,7 @@ def test_a_handler_may_end_the_connection_with_its_answer(run: Run) -> None:
     run(body())
 
 
+@pytest.mark.full
 def test_a_body_that_waits_for_its_handler_is_not_late(run: Run) -> None:
     async def body() -> None:
         go = asyncio.Event()
@@ -160,7 +161,7 @@ def test_a_body_that_waits_for_its_handler_is_not_late(run: Run) -> None:
             await echo(scope, receive, send)
 
         async with (
-            listening(app, body_idle_s=0.2, header_timeout_s=0.3) as scene,
+            listening(app, body_idle_s=0.8, header_timeout_s=1.0) as scene,
             await scene.client() as client,
         ):
             sending = asyncio.create_task(client.send(request_bytes("POST", "/", body=BODY)))

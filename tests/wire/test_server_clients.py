@@ -127,12 +127,15 @@ def test_a_reader_that_reads_nothing_holds_its_sender_not_our_memory(run: Run) -
             await client.send(request_bytes("GET", "/"))
             await scene.until(lambda: app.waits)
             (connection,) = scene.listener.connections
-            sent = app.sent
-            for _ in range(200):
-                await turn()
-            # One piece above the mark of the transport at most, however long it takes.
-            assert connection.transport.get_write_buffer_size() <= 65_536 + 2 * 16_384
-            assert app.sent == sent
+            sent = -1
+            # What the system holds may grow for a while; then it stands.
+            async with asyncio.timeout(WAIT_S):
+                while app.sent != sent:
+                    sent = app.sent
+                    for _ in range(200):
+                        await turn()
+                        # One piece above the mark of the transport at most, however long it takes.
+                        assert connection.transport.get_write_buffer_size() <= 65_536 + 2 * 16_384
             client.abort()
 
     run(body())
@@ -306,6 +309,7 @@ def test_closing_cancels_what_still_runs_and_says_so_if_nothing_was_sent(run: Ru
     run(body())
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     "late",
     [request_bytes("GET", "/2"), b"\0garbage\r\n\r\n", b"GET / HTTP/1.1\r\nx: " + b"y" * 40_000],

@@ -94,6 +94,7 @@ def test_a_head_just_below_the_cap_is_served_and_the_target_counts(run: Run) -> 
     run(body())
 
 
+@pytest.mark.full
 def test_half_a_head_is_answered_with_408_when_its_time_is_over(run: Run) -> None:
     async def body() -> None:
         async with listening(_never, header_timeout_s=LATER_S) as scene:
@@ -111,6 +112,7 @@ def test_a_connection_that_says_nothing_is_closed_without_a_word(run: Run) -> No
     run(body())
 
 
+@pytest.mark.full
 def test_the_time_of_a_later_head_counts_from_its_first_byte(run: Run) -> None:
     async def body() -> None:
         async with (

@@ -116,7 +116,7 @@ def test_one_that_does_not_accept_is_in_nobody_s_way_for_long(run: Run) -> None:
 def test_whoever_waits_in_the_queue_at_the_end_is_served_and_nobody_after(run: Run) -> None:
     async def body() -> None:
         async with places(2, opened=False) as (port, found):
-            waiting = [socket.create_connection(("127.0.0.1", port), 5) for _ in range(6)]
+            waiting = [socket.create_connection(("127.0.0.1", port), 30) for _ in range(6)]
             for sock in waiting:
                 sock.sendall(request_bytes("GET", "/"))
             for place in found:
@@ -124,7 +124,7 @@ def test_whoever_waits_in_the_queue_at_the_end_is_served_and_nobody_after(run: R
             for place in found:
                 place.listener.stop()
             for place in found:
-                await asyncio.wait_for(place.listener.met(), 5)
+                await asyncio.wait_for(place.listener.met(), 30)
                 await place.listener.quiet()
             answers = [await asyncio.to_thread(sock.recv, 4096) for sock in waiting]
             assert [b" 200 OK" in each for each in answers] == [True] * 6

@@ -104,7 +104,7 @@ def test_what_was_sent_last_arrives_before_the_end(run: Run) -> None:
         ours, theirs = make_ends()
         parent, worker = end(ours, words.for_parent), end(theirs, words.for_worker)
         parent.channel.send(LARGE)
-        await parent.channel.closed(within_s=5.0)
+        await parent.channel.closed(within_s=30.0)
         await until(lambda: worker.lost == [True])
         assert len(worker.heard) == 1
         assert parent.lost == []
@@ -148,7 +148,7 @@ def test_a_message_that_ends_the_channel_is_the_last_one_heard(run: Run) -> None
         parent = Channel(ours, words.for_parent, heard=hear, lost=lambda: heard.append("lost"))
         os.write(theirs.write, words.encode(words.Opened(1)) + words.encode(words.Accepting()))
         await until(lambda: bool(heard))
-        await asyncio.wait_for(asyncio.to_thread(theirs.close), 5)
+        await asyncio.wait_for(asyncio.to_thread(theirs.close), 30)
         assert heard == [words.Opened(1)]
 
     run(body())
