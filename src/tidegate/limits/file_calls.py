@@ -59,6 +59,18 @@ class FileCalls(Generic[R]):
         """Create the file if need be and start the writer; raises StoreUnavailable."""
         if self._writer is not None:
             return
+        writer = self.start()
+        try:
+            await self.answer(self.submit(_nothing))
+        except StoreUnavailable:
+            writer.give_up()
+            await self.close()
+            raise
+
+    def start(self) -> "GroupCommit[Job[R, object]]":
+        """Start the writer, which opens the file for the first call, and again if need be."""
+        if self._writer is not None:
+            return self._writer
         self._queue = JobQueue()
         self._writer = GroupCommit(
             self._path,
@@ -69,12 +81,7 @@ class FileCalls(Generic[R]):
             name=self._name,
         )
         self._writer.start()
-        try:
-            await self.answer(self.submit(_nothing))
-        except StoreUnavailable:
-            self._writer.give_up()
-            await self.close()
-            raise
+        return self._writer
 
     async def close(self) -> None:
         """Commit what was accepted and close the file, within about `wait_s`."""

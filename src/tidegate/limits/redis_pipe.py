@@ -98,8 +98,8 @@ class Pipe:
         self._accepts = True
         self.is_away = False
 
-    def start(self, line: Line) -> None:
-        """Serve on `line`, then on the connections that `dial` makes."""
+    def start(self, line: Line | None = None) -> None:
+        """Serve on `line`, if there is one yet, then on the connections that `dial` makes."""
         self._first = line
         self._task = self._loop.create_task(self._run(line))
 
