@@ -18,6 +18,9 @@ from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
 from tidegate.gateway.tool_carrier import Carriers
+from tidegate.gateway.tool_pinned import PinGate
+from tidegate.gateway.tool_pins import Pins
+from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
 from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
@@ -26,6 +29,8 @@ from tidegate.jsonrpc import error_of
 from tidegate.limits import LimitTable, MemoryLedger
 from tidegate.limits.ledger import Limit
 from tidegate.mcp import Rule, RuleSet
+from tidegate.mcp.pin_store import MemoryPins, PinStore
+from tidegate.mcp.pins import Mode
 from tidegate.mcp.servers import ServerAddress
 from tidegate.policy import Principal
 from tidegate.records.entries import Trail
@@ -226,6 +231,8 @@ class World:
         masking: Masking = OFF,
         url: str = "http://backend.example/mcp",
         transport: Any = None,
+        pin: Mode = "off",
+        pin_store: PinStore | None = None,
         **policy: Any,
     ) -> None:
         """`url` and `transport` are for a real server; then `script` is not used."""
@@ -236,7 +243,9 @@ class World:
         self.policy = ToolTrafficPolicy(
             revision="r1",
             keys=keys(),
-            servers={"backend": ToolServer(ServerAddress("backend", url, CREDENTIAL), masking)},
+            servers={
+                "backend": ToolServer(ServerAddress("backend", url, CREDENTIAL), masking, pin)
+            },
             limits=LimitTable(tuple(limits)),
             **settings,
         )
@@ -244,13 +253,22 @@ class World:
         self.upstream = ToolUpstream(
             self.transport, self.inboxes, self.clock, max_answer_bytes=max_answer_bytes, times=times
         )
+        carriers = Carriers(self.upstream)
+        self.metrics = Metrics()
+        self.pins = Pins(
+            pin_store or MemoryPins(),
+            self.clock,
+            self.metrics,
+            servers=lambda: self.policy.pinned_servers,
+        )
         self.traffic = ToolTraffic(
             policy=lambda: self.policy,
             bodies=BodyReader(BodyGate(1 << 26), max_bytes=1 << 22),
             charging=Charging(MemoryLedger(self.clock), "test"),
-            accounting=Accounting(self.records, Metrics(), self.clock),  # type: ignore[arg-type]
-            carriers=Carriers(self.upstream),
-            times=self.upstream.times,
+            accounting=Accounting(self.records, self.metrics, self.clock),  # type: ignore[arg-type]
+            relay=ToolRelay(
+                carriers, PinGate(self.pins, carriers), self.clock, self.upstream.times
+            ),
             clock=self.clock,
         )
         self.client = ASGIClient(self)

@@ -36,9 +36,12 @@ from tidegate.gateway.metrics import Metrics, Watched
 from tidegate.gateway.request_ids import RequestIds
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
-from tidegate.gateway.stores import ledger_for
+from tidegate.gateway.stores import ledger_for, pin_store_for
 from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
 from tidegate.gateway.tool_carrier import Carriers
+from tidegate.gateway.tool_pinned import PinGate
+from tidegate.gateway.tool_pins import Pins
+from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.identity.jwks import TokenKeys
@@ -89,6 +92,12 @@ class Gateway:
         self._attempts = self._make_attempts()
         self._tool_upstream = ToolUpstream(
             self._transport, self._inboxes, self._clock, max_answer_bytes=caps.upstream_event_bytes
+        )
+        self._pins = Pins(
+            pin_store_for(config),
+            self._clock,
+            self.metrics,
+            servers=lambda: self._revision.tools.pinned_servers,
         )
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(gate)
@@ -159,6 +168,7 @@ class Gateway:
         async with AsyncExitStack() as last_first:
             last_first.push_async_callback(self._recorder.close)
             last_first.push_async_callback(self._ledger.close)
+            last_first.push_async_callback(self._pins.close)
             last_first.push_async_callback(self._charging.drain, _SETTLE_S)
             last_first.push_async_callback(self._transport.close)
             last_first.push_async_callback(self._token_keys.close)
@@ -244,13 +254,18 @@ class Gateway:
         )
 
     def _make_tools(self, gate: BodyGate) -> ToolTraffic:
+        carriers = Carriers(self._tool_upstream)
         return ToolTraffic(
             policy=lambda: self._revision.tools,
             bodies=BodyReader(gate, max_bytes=values.caps(self.config).mcp_body_bytes),
             charging=self._charging,
             accounting=self._accounting,
-            carriers=Carriers(self._tool_upstream),
-            times=self._tool_upstream.times,
+            relay=ToolRelay(
+                carriers,
+                PinGate(self._pins, carriers),
+                self._clock,
+                self._tool_upstream.times,
+            ),
             clock=self._clock,
         )
 
@@ -267,6 +282,7 @@ class Gateway:
             settlements=self._charging,
             targets=lambda: self.targets_report().targets,
             broken_rules=lambda: len(self.config.rules_dir.faults),
+            pins=self._pins.differing,
         )
 
     def _path_table(self) -> dict[bytes, Path]:

@@ -93,7 +93,11 @@ def _token_gate(
 
 def _servers(config: Config, policies: Policies) -> Mapping[str, ToolServer]:
     return {
-        name: ToolServer(address, _masking(server_redaction(config, name), policies))
+        name: ToolServer(
+            address,
+            _masking(server_redaction(config, name), policies),
+            pin=config.mcp.servers[name].pin,
+        )
         for name, address in values.mcp_servers(config).items()
     }
 

@@ -18,7 +18,7 @@ from tidegate.gateway.tool_turn import Plan, Turn
 from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Code, Id, Notification, Tree, typed
 from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
-from tidegate.mcp.authorize import LISTED_KIND, subject_of
+from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY, accepts_events
 from tidegate.mcp.federation_messages import Shown
@@ -29,9 +29,10 @@ from tidegate.redaction import Counts
 
 if TYPE_CHECKING:
     from tidegate.gateway.tool_suspended import Resumable
+    from tidegate.mcp.pins import Verdicts
 
 T = TypeVar("T")
-_COMMENT: Final = b": keep-alive\n\n"
+COMMENT: Final = b": keep-alive\n\n"
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
 
@@ -61,7 +62,8 @@ class Answer:
 class Shaper:
     """Turns the messages of one upstream answer into what the client may see.
 
-    `opened` is the session this answer opened; it learns its version from the answer.
+    `opened` is the session this answer opened; it learns its version from the answer. `pinned` is
+    what the pins say about a list of tools; without it mode block shows none.
     """
 
     __slots__ = (
@@ -73,6 +75,7 @@ class Shaper:
         "call",
         "counts",
         "opened",
+        "pinned",
         "running",
     )
 
@@ -84,6 +87,7 @@ class Shaper:
         self._shown = None if federation is None else Shown(federation, plan.server.name)
         self.call = plan.request
         self.opened: Session | None = None
+        self.pinned: Verdicts | None = None
         self.counts = Counts()
         self.running = running
         self._sessions = sessions
@@ -170,14 +174,23 @@ class Shaper:
 
     def _filtered(self, result: object) -> object:
         turn = self._turn
-        if turn.hides and self.call.method in LISTED_KIND and not isinstance(result, dict):
+        blocks = self._server.pin == "block" and self.call.method == "tools/list"
+        hides = turn.hides and self.call.method in LISTED_KIND
+        if (hides or blocks) and not isinstance(result, dict):
             raise ServerFailed("malformed")
         if turn.hides:
             result = filter_result(result, self._may_see)
+        if blocks:
+            result = filter_result(result, self._is_approved)
         if self.call.method == "tasks/list":
             owned = partial(self._sessions.task_tool, turn.principal, self._server.name)
             result = filter_tasks(result, lambda task_id: owned(task_id) is not None)
         return made_private(result)
+
+    def _is_approved(self, subject: Subject) -> bool:
+        if subject.kind != "tools":
+            return True
+        return self.pinned is not None and not self.pinned.refuses(subject.name)
 
     def _masked(self, value: object, *, lists: bool = False, uri: bool = False) -> object:
         masked, found = self._server.masking.mask_result(value, self._turn.principal.tenant)
@@ -253,13 +266,13 @@ class ClientSide:
         if not self._takes_any:
             return
         await self._begin()
-        await self._responder.chunk(_event(data, mark))
+        await self._responder.chunk(event_of(data, mark))
 
     async def place(self, mark: Mark) -> None:
         """An event that says where to come back to, and nothing else."""
         if mark.id is not None:
             await self._begin()
-            await self._responder.chunk(_event(b"", mark))
+            await self._responder.chunk(event_of(b"", mark))
 
     async def let_go(self) -> None:
         """The end of a stream without the answer: the client comes back for it."""
@@ -269,7 +282,7 @@ class ClientSide:
         """The answer; `streamed`: the upstream sent it in an event stream."""
         if self._responder.started or (streamed and self._named and answer.status == 200):
             await self._begin()
-            await self._responder.end(_event(answer.data, mark))
+            await self._responder.end(event_of(answer.data, mark))
         else:
             headers = (*self.headers, *answer.headers)
             await self._responder.json(answer.status, answer.data, headers)
@@ -283,7 +296,7 @@ class ClientSide:
             while not task.done():
                 await asyncio.wait((task,), timeout=self._keep_alive_s)
                 if not task.done():
-                    await self._responder.chunk(_COMMENT)
+                    await self._responder.chunk(COMMENT)
             return task.result()
         finally:
             task.cancel()
@@ -325,7 +338,8 @@ class Collected:
         return await awaitable
 
 
-def _event(data: bytes, mark: Mark) -> bytes:
+def event_of(data: bytes, mark: Mark) -> bytes:
+    """One event for a client; without data it is a place to come back to."""
     kind = "message" if data else None
     return sse.encode(data, event=kind, id=mark.id, retry_ms=mark.retry_ms)
 
@@ -335,4 +349,4 @@ def _is_internal(message: Tree) -> bool:
     return isinstance(error, dict) and error.get("code") == Code.INTERNAL_ERROR
 
 
-__all__ = ["Answer", "ClientSide", "Collected", "Shaper"]
+__all__ = ["COMMENT", "Answer", "ClientSide", "Collected", "Shaper", "event_of"]

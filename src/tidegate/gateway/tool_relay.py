@@ -18,11 +18,12 @@ from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
 from tidegate.gateway.tool_carrier import Carrier, Carriers, Exchange
+from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_suspended import Resumables
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Id, Notification, Tree, error_of
-from tidegate.mcp.answers import Incoming, Reply, generic, sort
+from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
 from tidegate.mcp.stream_places import UNMARKED, Mark
 from tidegate.mcp.stream_places import mark as marked
@@ -44,10 +45,13 @@ RESUMED: Final = frozenset({"no_answer", Failure.RESET.value})
 class ToolRelay:
     """Forwards messages to their server. One per application; holds what outlives a request."""
 
-    def __init__(self, carriers: Carriers, clock: Clock, times: ToolTimes) -> None:
+    def __init__(
+        self, carriers: Carriers, pins: PinGate, clock: Clock, times: ToolTimes | None = None
+    ) -> None:
         self._carriers = carriers
         self._clock = clock
-        self._times = times
+        self.pins = pins
+        self.times = times = times or ToolTimes()
         self.resumables = Resumables(clock, resume_s=times.resume_s)
         self.sessions = Sessions()
         self.calls = RunningCalls()
@@ -77,7 +81,7 @@ class ToolRelay:
         """
         server, call = plan.server, plan.request
         carrier = self._carriers.of(server.place)
-        client = collected or ClientSide(turn, keep_alive_s=self._times.keep_alive_s)
+        client = collected or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
         with ExitStack() as held:
             running = held.enter_context(
                 self.calls.running(turn.principal, server.name, turn.session, call.id, turn.peer)
@@ -106,7 +110,7 @@ class ToolRelay:
         return word
 
     def _resumes(self, client: ClientSide | Collected) -> bool:
-        return client.can_return and self._times.resume_s > 0
+        return client.can_return and self.times.resume_s > 0
 
     def _suspend(self, plan: Plan, client: ClientSide | Collected, held: ExitStack) -> bool:
         """Whether the call goes on without this request: its client can come back for it."""
@@ -172,9 +176,9 @@ class ToolRelay:
             self._check_status(turn, plan.server, status)
             if status < 300:
                 client.headers = self._open_session(turn, shaper, head)
-            due_s = self._clock.monotonic_s() + self._times.total_s
+            due_s = self._clock.monotonic_s() + self.times.total_s
             marking = partial(self._mark, turn, shaper, client, cancel, due_s)
-            answer, mark = await self._read(exchange, status, shaper, client, marking)
+            answer, mark = await self._read(plan, exchange, status, shaper, client, marking)
             turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         except ServerFailed as failed:
             if client.resumable is not None and failed.reason in RESUMED:
@@ -214,6 +218,7 @@ class ToolRelay:
 
     async def _read(
         self,
+        plan: Plan,
         exchange: Exchange,
         status: int,
         shaper: Shaper,
@@ -230,9 +235,12 @@ class ToolRelay:
                         await client.place(marking(incoming))
                     continue
                 shaper.learn(message)
+                if isinstance(message, Note):
+                    self.pins.heard(plan.server, message)
                 # Without bytes of its own it came in an array, of any size.
                 size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
                 if isinstance(message, Reply):
+                    shaper.pinned = await self.pins.listed(plan, message)
                     answer = await beside_the_loop(size, shaper.reply, message, status)
                     mark = UNMARKED if client.resumable is None else marking(incoming)
                     return answer, mark

@@ -5,6 +5,7 @@
     3 jsonrpc    one strict parse                           -32700 -32600
     4 headers    do they say what the body says?            400 and -32020 -32022
     5 authorize  each message; arguments are masked         -32001, HTTP 200
+      pins       is the tool what was approved?             as a denial
     6 batch      split: forwarded | answered | dropped
     7 limits     calls in their windows; a denied one is free
     8 record     the intent is on disk before anything leaves
@@ -36,11 +37,9 @@ from tidegate.gateway.respond import Receive, Responder, Scope
 from tidegate.gateway.tool_among import judge_among
 from tidegate.gateway.tool_answer import Answer, Collected
 from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
-from tidegate.gateway.tool_carrier import Carriers
 from tidegate.gateway.tool_federation import ToolFederation
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
-from tidegate.gateway.tool_upstream import ToolTimes
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
 from tidegate.mcp.batch import Key, merge
@@ -64,17 +63,16 @@ class ToolTraffic:
         bodies: BodyReader,
         charging: Charging,
         accounting: Accounting,
-        carriers: Carriers,
-        times: ToolTimes,
+        relay: ToolRelay,
         clock: Clock,
     ) -> None:
         self._policy = policy
         self._bodies = bodies
         self._charging = charging
         self._accounting = accounting
-        self.relay = ToolRelay(carriers, clock, times)
-        self._federation = ToolFederation(self.relay, clock, keep_alive_s=times.keep_alive_s)
-        self._call_s = times.total_s
+        self.relay = relay
+        self._federation = ToolFederation(relay, clock, keep_alive_s=relay.times.keep_alive_s)
+        self._call_s = relay.times.total_s
         self._clock = clock
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
@@ -119,6 +117,7 @@ class ToolTraffic:
         judging = judge if turn.policy.federation is None else judge_among
         plans = [judging(turn, each, relay.sessions, relay.calls) for each in messages]
         await beside_the_loop(len(data), mask, turn, plans)
+        await relay.pins.calls(turn, plans, messages)
         async with AsyncExitStack() as stack:
             charges = await self._reserve(turn, plans, stack)
             if any(plan.forwards for plan in plans):

@@ -89,6 +89,11 @@ class ToolTrafficPolicy:
             object.__setattr__(self, "federation", Federation(tuple(self.servers)))
 
     @property
+    def pinned_servers(self) -> tuple[str, ...]:
+        """The names of those whose tools are compared with pins."""
+        return tuple(name for name, server in self.servers.items() if server.pin != "off")
+
+    @property
     def realm(self) -> str:
         """What a session of a client belongs to: another server in its place ends it.
 

@@ -182,6 +182,16 @@ class Verdicts:
         self._book = book
         self._unchecked = unchecked
 
+    @classmethod
+    def of_nothing(cls, server: str, mode: Mode) -> "Verdicts":
+        """Those of a server of which nothing is known to be approved."""
+        return cls(server, mode, EMPTY, unchecked=True)
+
+    @property
+    def blocks(self) -> bool:
+        """Whether anything may be kept back."""
+        return self._mode == "block"
+
     def word(self, tool: str) -> str:
         """Empty for a tool that is what was approved, else its state, or why there is none."""
         pin = self._book.pins.get(tool)

@@ -1,0 +1,164 @@
+"""What do the pins say about the messages of one MCP request?
+
+Lives here: the two places where the path asks, before calls are forwarded and when a list comes
+back, and how the gateway itself asks a server for its whole list. Does not live here: when that
+has to be (tool_pins), what a difference means (mcp.pins).
+"""
+
+from collections.abc import Sequence
+from functools import partial
+from typing import Final
+
+from tidegate.gateway.tool_call import deny
+from tidegate.gateway.tool_carrier import Carrier, Carriers
+from tidegate.gateway.tool_pins import Pins
+from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
+from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.jsonrpc import Code, Notification, Request, Response, Tree
+from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
+from tidegate.mcp.denials import Refusal
+from tidegate.mcp.eras import McpHeaders
+from tidegate.mcp.pins import Verdicts
+
+TOOLS_CHANGED: Final = "notifications/tools/list_changed"
+LIST: Final = "tools/list"
+_MOST_PAGES: Final = 200
+_MOST_TOOLS: Final = 10_000
+
+
+class PinGate:
+    """Asks the pins on behalf of the path. One per application; it has no state."""
+
+    def __init__(self, pins: Pins, carriers: Carriers) -> None:
+        self._pins = pins
+        self._carriers = carriers
+
+    async def calls(self, turn: Turn, plans: Sequence[Plan], asked: Sequence[object]) -> None:
+        """Refuse every call of a tool that is not what was approved; each is a step of the record.
+
+        `asked` are the messages of the client that `plans` came of. Raises StoreUnavailable.
+        """
+        for plan, message in zip(plans, asked, strict=True):
+            tool = plan.charged_tool
+            if tool is None or plan.server.pin == "off":
+                continue
+            try:
+                verdicts = await self._before(turn, plan, tool)
+            except ServerFailed as failed:
+                _fail(turn, plan, failed)
+                continue
+            verdicts.note(turn.trail, tool)
+            decision = verdicts.deny(tool)
+            if decision is not None and isinstance(message, Request | Notification):
+                deny(turn, plan, message, decision)
+
+    async def listed(self, plan: Plan, reply: Reply) -> Verdicts | None:
+        """What may be seen of a list that came back; None if that does not depend on pins.
+
+        Raises StoreUnavailable.
+        """
+        if plan.server.pin == "off" or plan.request.method != LIST:
+            return None
+        result = reply.message.get("result")
+        tools = result.get("tools") if isinstance(result, dict) else None
+        if not isinstance(result, dict) or not isinstance(tools, list):
+            return Verdicts.of_nothing(plan.server.name, plan.server.pin)
+        starts = (plan.request.params or {}).get("cursor") is None
+        ends = not isinstance(result.get("nextCursor"), str)
+        name, mode = plan.server.name, plan.server.pin
+        return await self._pins.judge(name, mode, tools, starts=starts, ends=ends)
+
+    def heard(self, server: ToolServer, note: Note) -> None:
+        """The server said something by itself: perhaps that its tools have changed."""
+        if note.method == TOOLS_CHANGED and server.pin != "off":
+            self._pins.stale(server.name)
+
+    async def _before(self, turn: Turn, plan: Plan, tool: str) -> Verdicts:
+        listing = partial(self._whole_list, turn, plan)
+        return await self._pins.before_call(plan.server.name, plan.server.pin, tool, listing)
+
+    async def _whole_list(self, turn: Turn, plan: Plan) -> list[object]:
+        """Every tool of the server of `plan`, asked for in the words of this request."""
+        carrier = self._carriers.of(plan.server.place)
+        tools: list[object] = []
+        cursor: str | None = None
+        for page in range(_MOST_PAGES):
+            asked = _page(turn, plan, page, cursor)
+            result = await _answered(carrier, turn, asked)
+            found = result.get("tools", [])
+            if not isinstance(found, list):
+                raise ServerFailed("malformed")
+            tools += found
+            following = result.get("nextCursor")
+            if not isinstance(following, str):
+                return tools
+            if following == cursor:
+                raise ServerFailed("malformed")
+            if len(tools) > _MOST_TOOLS:
+                break
+            cursor = following
+        raise ServerFailed("too_large")
+
+
+def _page(turn: Turn, plan: Plan, page: int, cursor: str | None) -> Plan:
+    params: Tree = {}
+    call = plan.message
+    meta = None if isinstance(call, Response) else (call.params or {}).get("_meta")
+    if isinstance(meta, dict):
+        params["_meta"] = {key: value for key, value in meta.items() if key != "progressToken"}
+    if cursor is not None:
+        params["cursor"] = cursor
+    # Nobody else's: ids of requests are random.
+    request_id = f"{turn.responder.request_id}-pins-{page}"
+    headers = McpHeaders(accept=turn.headers.accept, traceparent=turn.headers.traceparent)
+    return Plan(Request(request_id, LIST, params or None), plan.server, headers)
+
+
+async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree:
+    """The result of the server; empty if it has no tools at all. Raises ServerFailed."""
+    sent_id = plan.request.id
+    with carrier.exchange(plan.asked(turn)) as exchange:
+        status, _ = await exchange.head()
+        if status == 404 and turn.upstream_session is not None:
+            raise ServerFailed("session_ended")
+        if not 200 <= status < 300 and status not in (400, 404):
+            raise ServerFailed("status")
+        while (arrived := await exchange.read()) is not None:
+            for incoming in arrived:
+                message = sort(_ours(incoming, status, sent_id), sent_id)
+                if isinstance(message, Reply):
+                    exchange.let_end()
+                    return _result(message)
+    raise ServerFailed("no_answer")
+
+
+def _ours(incoming: Incoming, status: int, sent_id: object) -> Incoming:
+    """A refusal without an id is about the only thing that was asked."""
+    value = incoming.value
+    if status < 300 or not isinstance(value, dict) or "error" not in value:
+        return incoming
+    return Incoming({**value, "id": sent_id})
+
+
+def _result(reply: Reply) -> Tree:
+    result, error = reply.message.get("result"), reply.message.get("error")
+    if isinstance(result, dict):
+        return result
+    if isinstance(error, dict) and error.get("code") == Code.METHOD_NOT_FOUND:
+        return {}
+    raise ServerFailed("refused" if error is not None else "malformed")
+
+
+def _fail(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
+    """Nobody knows what the tool is now, and mode block lets nothing pass that is not known."""
+    turn.trail.step("pin", "deny", server=plan.server.name, reason=f"pin_{failed.reason}")
+    plan.forwards, plan.outcome = False, "gateway.upstream_failed"
+    if not isinstance(plan.message, Request):
+        return
+    if failed.reason == "session_ended":
+        plan.outcome, plan.refusal = "gateway.not_found", no_session(plan.message.id)
+    else:
+        plan.refusal = Refusal(generic(plan.message.id, turn.responder.request_id))
+
+
+__all__ = ["LIST", "TOOLS_CHANGED", "PinGate"]
