@@ -1,109 +1,20 @@
 """Does a server of one era answer a client of another, over a wire that its own revision allows?"""
 
-import asyncio
-from collections.abc import Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.app.mcp_answers import META, run
-from tests.app.mcp_upstreams import BOTH, LegacyUpstream, ModernUpstream, Upstream
-from tests.app.mcp_world import ScriptedTransport, ask, call
-from tests.app.virtual import clock_here
-from tidegate.gateway.tool_bridge import BridgedCarrier
-from tidegate.gateway.tool_carrier import Asked, HttpCarrier
-from tidegate.gateway.tool_upstream import ToolUpstream
-from tidegate.jsonrpc import classify
-from tidegate.mcp.eras import LEGACY, MODERN, McpHeaders, Revision, encode_value
-from tidegate.mcp.servers import ServerAddress
-from tidegate.testing.asgi import WAIT_S
-from tidegate.transport.inbox import Inboxes
-
-VERA = ("static", "acme", "vera", "")
-ADAM = ("static", "acme", "adam", "")
-CLIENTS = (MODERN, *LEGACY, None)
+from tests.app.bridged import CLIENTS, Bridged
+from tests.app.mcp_answers import run
+from tests.app.mcp_upstreams import CAPABILITIES, LegacyUpstream, ModernUpstream, Refusal, Upstream
+from tests.app.mcp_world import Asked as Got
+from tests.app.mcp_world import ask, call, tell
+from tidegate.mcp.eras import LEGACY, MODERN, SUPPORTED
 
 
 def servers() -> list[Callable[[], Upstream]]:
     return [ModernUpstream, *(lambda v=v: LegacyUpstream(v) for v in (*LEGACY, "2024-11-05"))]
-
-
-class Bridged:
-    """One bridged server and what clients say to it."""
-
-    def __init__(self, upstream: Upstream, *, terminates: bool = True) -> None:
-        self.upstream = upstream
-        self.transport = ScriptedTransport(upstream)
-        clock = clock_here()
-        http = ToolUpstream(self.transport, Inboxes(clock), clock)
-        address = ServerAddress(
-            "backend", "http://backend.example/mcp", "credential-of-the-gateway"
-        )
-        self.carrier = BridgedCarrier(
-            HttpCarrier(http, address), name="backend", clock=clock, terminates=terminates
-        )
-
-    def asked(self, message: Any, client: str | None, **more: Any) -> Asked:
-        if client == MODERN and "method" in message:
-            params = dict(message.get("params", {}))
-            params["_meta"] = {**META, **params.get("_meta", {})}
-            message = {**message, "params": params}
-        parsed = classify(message)
-        # What a client of 2026-07-28 computes from the schema itself.
-        zone = (message.get("params") or {}).get("arguments", {}).get("zone")
-        own = client == MODERN and zone is not None
-        params = (("mcp-param-zone", encode_value(zone)),) if own else ()
-        headers = McpHeaders(accept=BOTH, params=params)
-        return Asked(parsed, Revision(client), headers, more.pop("owner", VERA), **more)  # type: ignore[arg-type]
-
-    async def say(self, message: Any, client: str | None, **more: Any) -> "Said":
-        async with asyncio.timeout(WAIT_S):
-            with self.carrier.exchange(self.asked(message, client, **more)) as exchange:
-                status, head = await exchange.head()
-                values: list[Any] = []
-                while (arrived := await exchange.read()) is not None:
-                    values += [incoming.value for incoming in arrived]
-                return Said(status, dict(head), values)
-
-    @asynccontextmanager
-    async def hearing(self, message: Any, client: str | None, **more: Any) -> Any:
-        """An exchange whose messages come one by one."""
-        with self.carrier.exchange(self.asked(message, client, **more)) as exchange:
-            await exchange.head()
-            yield reader(exchange)
-
-
-def reader(exchange: Any) -> Callable[[], Awaitable[Any]]:
-    waiting: list[Any] = []
-
-    async def following() -> Any:
-        async with asyncio.timeout(WAIT_S):
-            while not waiting:
-                arrived = await exchange.read()
-                if arrived is None:
-                    return None
-                waiting.extend(incoming.value for incoming in arrived)
-        return waiting.pop(0)
-
-    return following
-
-
-class Said:
-    """What a client got for one message."""
-
-    def __init__(self, status: int, head: dict[str, str], values: list[Any]) -> None:
-        self.status, self.head, self.values = status, head, values
-
-    @property
-    def result(self) -> Any:
-        assert "result" in self.values[-1], self.values
-        return self.values[-1]["result"]
-
-    @property
-    def error(self) -> Any:
-        assert "error" in self.values[-1], self.values
-        return self.values[-1]["error"]
 
 
 CARRIED = [
@@ -149,5 +60,142 @@ def test_every_carried_method_is_answered_in_the_words_of_the_client(
             assert "_meta" not in said.result
         assert upstream.faults == []
         await bridged.carrier.close()
+
+    run(body)
+
+
+@pytest.mark.parametrize("made", servers())
+@pytest.mark.parametrize("version", [*LEGACY, "2024-11-05", "2099-01-01"])
+def test_initialize_is_answered_with_what_the_server_says_of_itself(
+    made: Callable[[], Upstream], version: str
+) -> None:
+    async def body() -> None:
+        bridged = Bridged(made())
+        hello = ask("initialize", protocolVersion=version, capabilities={}, clientInfo={})
+        said = await bridged.say(hello, None)
+        assert said.result["protocolVersion"] == (version if version in LEGACY else LEGACY[0])
+        assert said.result["serverInfo"]["name"] in ("old", "new")
+        assert said.result["instructions"].startswith("Be ")
+        assert said.result["capabilities"]["tools"] == {"listChanged": True}
+        assert "extensions" not in said.result["capabilities"]
+        assert said.head["mcp-session-id"].startswith("bridged.")
+        again = await bridged.say(hello, None)
+        assert again.head["mcp-session-id"] != said.head["mcp-session-id"]
+        assert bridged.upstream.faults == []
+
+    run(body)
+
+
+@pytest.mark.parametrize("version", LEGACY)
+def test_a_legacy_server_is_discovered_from_its_handshake(version: str) -> None:
+    async def body() -> None:
+        bridged = Bridged(LegacyUpstream(version))
+        said = await bridged.say(ask("server/discover"), MODERN)
+        assert said.result == {
+            "supportedVersions": list(SUPPORTED),
+            "capabilities": CAPABILITIES,
+            "instructions": "Be old.",
+            "resultType": "complete",
+            "ttlMs": 0,
+            "cacheScope": "private",
+            "_meta": {"io.modelcontextprotocol/serverInfo": {"name": "old", "version": "1"}},
+        }
+
+    run(body)
+
+
+@pytest.mark.parametrize("made", servers())
+@pytest.mark.parametrize("client", CLIENTS)
+def test_what_only_one_era_has_is_answered_without_the_server_or_not_at_all(
+    made: Callable[[], Upstream], client: str | None
+) -> None:
+    async def body() -> None:
+        bridged = Bridged(made())
+        legacy_only = [
+            ask("ping"),
+            ask("logging/setLevel", level="error"),
+            ask("resources/subscribe", uri="test://a"),
+            ask("resources/unsubscribe", uri="test://a"),
+        ]
+        if client == MODERN and isinstance(bridged.upstream, ModernUpstream):
+            return  # nothing stands between them
+        for message in legacy_only:
+            said = await bridged.say(message, client)
+            if client == MODERN:
+                assert (said.status, said.error["code"]) == (404, -32601)
+            else:
+                assert (said.status, said.result) == (200, {})
+        for method in ("subscriptions/listen", "server/discover"):
+            if client != MODERN:
+                assert (await bridged.say(ask(method), client)).error["code"] == -32601
+        for note in ("notifications/initialized", "notifications/roots/list_changed"):
+            assert (await bridged.say(tell(note), client)).status == 202
+        strangers = {"notifications/roots/list_changed", "ping", "logging/setLevel"}
+        assert not strangers & set(bridged.upstream.methods())
+        assert bridged.upstream.faults == []
+
+    run(body)
+
+
+def test_an_unknown_resource_has_the_code_of_the_client_s_revision() -> None:
+    async def body() -> None:
+        for upstream in (LegacyUpstream(), ModernUpstream()):
+            bridged = Bridged(upstream)
+            message = ask("resources/read", uri="test://none")
+            modern, legacy = (
+                await bridged.say(message, MODERN),
+                await bridged.say(message, LEGACY[0]),
+            )
+            assert (modern.status, modern.error["code"]) == (400, -32602)
+            assert (legacy.status, legacy.error["code"]) == (200, -32002)
+            assert modern.error["data"] == legacy.error["data"] == {"uri": "test://none"}
+
+    run(body)
+
+
+async def _asking(upstream: Upstream, asked: Got, message: Any) -> Any:
+    del upstream, asked
+    if message["method"] == "tools/call":
+        return {"resultType": message["params"]["arguments"]["kind"], "inputRequests": {}}
+    return None
+
+
+@pytest.mark.parametrize(
+    ("kind", "words"), [("input_required", "input"), ("task", "task"), ("other", "kind of result")]
+)
+def test_what_a_legacy_client_cannot_answer_is_a_clear_error(kind: str, words: str) -> None:
+    async def body() -> None:
+        bridged = Bridged(ModernUpstream(_asking))
+        said = await bridged.say(call("echo", {"kind": kind}), LEGACY[0])
+        assert (said.status, said.error["code"]) == (200, -32600)
+        assert words in said.error["message"]
+
+    run(body)
+
+
+def test_a_further_round_for_a_legacy_server_runs_nothing() -> None:
+    async def body() -> None:
+        bridged = Bridged(LegacyUpstream())
+        said = await bridged.say(call("echo", requestState="x", inputResponses={}), MODERN)
+        assert (said.status, said.error["code"]) == (400, -32602)
+        assert bridged.upstream.log == []
+
+    run(body)
+
+
+async def _needy(upstream: Upstream, asked: Got, message: Any) -> Any:
+    del upstream, asked
+    if message["method"] == "tools/call":
+        capabilities = {"requiredCapabilities": {"elicitation": {}}}
+        raise Refusal(400, -32021, "Missing required client capability", capabilities)
+    return None
+
+
+def test_a_capability_that_is_not_declared_is_named_to_a_legacy_client() -> None:
+    async def body() -> None:
+        bridged = Bridged(ModernUpstream(_needy))
+        said = await bridged.say(call("echo"), LEGACY[1])
+        assert (said.status, said.error["code"]) == (200, -32600)
+        assert said.error["data"] == {"requiredCapabilities": {"elicitation": {}}}
 
     run(body)

@@ -249,7 +249,7 @@ class BridgedExchange:
         if isinstance(message, Notification):
             return await self._notify(message)
         bridge.running[_key(self._asked, _id_of(self._asked))] = self
-        renewed = learned = False
+        renewed = learned = again = False
         for _ in range(_TRIES):
             line = await bridge.server.line(self._asked.owner)
             if course(message, self._asked.revision.version, line.version) is not Course.FORWARD:
@@ -265,8 +265,8 @@ class BridgedExchange:
             elif lacks_headers(heard, self._asked, line, bridge.server) and not learned:
                 learned = True
                 await learn_schemas(bridge.server, line)
-            elif contradicts(heard, message, line) and not renewed:
-                renewed = True
+            elif contradicts(heard, message, line) and not again:
+                again = True
                 bridge.server.forget()
             else:
                 if heard.status not in (400, 404):

@@ -107,6 +107,8 @@ class BridgedServer:
         """What was known is contradicted: the next message asks again."""
         self._known_until_s = 0.0
         self._modern = None
+        for line in tuple(self._lines.values()):
+            self.drop(line)
         self.speaks = {True: None, False: None}
 
     async def ask(self, line: Line, method: str, params: Tree) -> tuple[Heard, Mapping[str, str]]:
