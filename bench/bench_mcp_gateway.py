@@ -1,11 +1,12 @@
 """What does the MCP gateway add to a call, beside a proxy that only passes bytes?
 
 One server that answers at once stands behind all of them: asked directly, through a pass-through
-proxy of 35 lines (pass_through.py: uvicorn with uvloop and httptools, aiohttp, connections that are
-kept), through the gateway with identity, rules, the decision record and redaction as they are by
-default, through the same without redaction, and through fastmcp's proxy. They are asked by turns
-in one run, one request at a time; what each adds is its median less the direct one, and the figure
-that counts is what the gateway adds with what the proxy adds as 1. Then 16 at a time.
+proxy of 35 lines (uvicorn with uvloop and httptools, connections that are kept) on aiohttp, the
+quickest client there is for Python, and one on httpx2, the usual one; through the gateway with
+identity, rules, the decision record and redaction as they are by default, through the same without
+redaction, and through fastmcp's proxy. They are asked by turns in one run, one request at a time;
+what each adds is its median less the direct one, told as multiples of what either proxy adds. Then
+16 at a time.
 """
 
 import argparse
@@ -31,6 +32,7 @@ AT_ONCE = 16
 SLOW_SHARE = 20
 """A design named in SLOW gets one request where the others get so many."""
 SLOW = ("fastmcp",)
+UNITS = ("proxy", "proxy, httpx2")
 KEY = "bench-viewer"
 CONFIG = """
 server: {{ admin: {{ port: 0 }} }}
@@ -204,11 +206,13 @@ def doors(around: ExitStack) -> Iterator[Door]:
         process = around.enter_context(gateway(CONFIG.format(key=KEY, port=port, more=more)))
         yield Door(name, process.port, (process.pid,))
     if PEERS.exists():
-        peer = free_port()
+        peer, usual = free_port(), free_port()
+        pid = started(around, PEERS, "pass_through_httpx.py", usual, port)
+        yield Door("proxy, httpx2", usual, (pid,))
         pid = started(around, PEERS, "mcp_world.py", "fastmcp", peer, port)
         yield Door("fastmcp", peer, (pid,))
     else:
-        say("without bench/.venv (make bench makes it from bench/requirements.txt): no fastmcp")
+        say("without bench/.venv (make bench makes it from bench/requirements.txt): no peers")
 
 
 def measured(lanes: list[Lane], args: argparse.Namespace) -> None:
@@ -227,25 +231,26 @@ def measured(lanes: list[Lane], args: argparse.Namespace) -> None:
 
 def show(title: str, era: str, lanes: list[Lane]) -> None:
     """One line for each design."""
-    direct, proxy = lanes[0], lanes[1]
-    unit = median(proxy.times) - median(direct.times)
+    named = {lane.door.name: lane for lane in lanes}
+    direct, units = named["direct"], [named[name] for name in UNITS if name in named]
     for lane in lanes:
         added = median(lane.times) - median(direct.times)
-        line = f"{title:17} {era}  {lane.door.name:12} {median(lane.times):8.0f} us"
-        line += f"  p99 {lane.p99():8.0f}  added {added:8.0f} = {added / unit:6.2f}"
-        if lane is not direct:
-            line += f" ({spread(lane, direct, proxy)})"
+        line = f"{title:17} {era}  {lane.door.name:13} {median(lane.times):7.0f} us"
+        line += f"  p99 {lane.p99():7.0f}  added {added:7.0f}"
+        for unit in units:
+            ratio = added / (median(unit.times) - median(direct.times))
+            line += f" = {ratio:6.2f} ({spread(lane, direct, unit)})"
         if lane.rates:
-            line += f"   {median(lane.rates):7.0f}/s  CPU {median(lane.costs):7.0f} us"
+            line += f"   {median(lane.rates):6.0f}/s  CPU {median(lane.costs):6.0f} us"
         say(line)
 
 
-def spread(lane: Lane, direct: Lane, proxy: Lane) -> str:
+def spread(lane: Lane, direct: Lane, unit: Lane) -> str:
     """The middle half of the ratios of single rounds."""
-    rounds = zip(lane.rounds, direct.rounds, proxy.rounds, strict=True)
-    ratios = [(own - base) / (unit - base) for own, base, unit in rounds if unit > base]
+    rounds = zip(lane.rounds, direct.rounds, unit.rounds, strict=True)
+    ratios = [(own - base) / (one - base) for own, base, one in rounds if one > base]
     if len(ratios) < 2:
-        return "-"
+        return "?"
     low, _, high = quantiles(ratios, n=4)
     return f"{low:.2f}-{high:.2f}"
 
@@ -264,6 +269,7 @@ def main() -> None:
     parser.add_argument("--rates", type=int, default=5, help="turns of half a second, 16 at once")
     parser.add_argument("--only", default="", help="the lanes whose title contains this")
     args = parser.parse_args()
+    say("added: what it adds to the direct way = multiples of the proxies on aiohttp and httpx2")
     say(f"{cores()}, load {os.getloadavg()[0]:.1f}, {args.rounds} turns of {args.block} requests")
     with ExitStack() as around:
         found = list(doors(around))

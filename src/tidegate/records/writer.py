@@ -36,7 +36,7 @@ _RETRY_S = 0.5
 _CHECKPOINT_EVERY_COMMITS = 256
 # What a caller writes by itself has to be little, and on a disk that is quick.
 _FEW, _FEW_STEPS = 32, 64
-_SLOW_S, _LEFT_TO_THE_THREAD_S = 0.02, 5.0
+_SLOW_S, _LEFT_TO_THE_THREAD_S = 0.1, 1.0
 
 Answer = Callable[[str], None]
 """Called from whoever writes: "" when it is on disk, else what is wrong. The first
