@@ -71,7 +71,8 @@ class Life:
     @property
     def is_open(self) -> bool:
         """Whether it can be sent anything."""
-        return not self.is_over and not self._is_closing
+        ends = self.is_over or self._is_closing or self._exited.done()
+        return not ends and not self._outlet.lost.done()
 
     @property
     def running(self) -> int:

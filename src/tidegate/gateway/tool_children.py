@@ -194,12 +194,13 @@ class ChildCarrier:
 
     async def _start(self) -> Life:
         clock, place = self._settings.clock, self.place
+        for life in (self._life, self._dying):
+            if life is not None:
+                await life.gone()
         wait_s = self._backoff.wait_s(clock.monotonic_s())
         if wait_s > self._settings.times.connect_s:
             raise ServerFailed("resting")
         await pause(wait_s)
-        if self._dying is not None:
-            await self._dying.gone()
         if self._refusal is not None:
             raise ServerFailed(self._refusal)
         environment = environment_of(place)
@@ -255,6 +256,7 @@ class Children:
         self._carriers: dict[object, ChildCarrier] = {}
         self._retired: dict[asyncio.Task[None], ChildCarrier] = {}
         self._kept: frozenset[object] | None = None
+        self._is_cut = False
 
     def carrier(self, place: ServerCommand) -> ChildCarrier:
         """The way to this server: the same one for an equal place.
@@ -266,6 +268,8 @@ class Children:
         if found is not None:
             return found
         made = ChildCarrier(place, self._settings)
+        if self._is_cut:
+            made.refuse("draining")
         if self._kept is None or key in self._kept:
             self._carriers[key] = made
             return made
@@ -283,11 +287,13 @@ class Children:
 
     def cut(self) -> None:
         """End every call that still runs; nothing is started any more."""
+        self._is_cut = True
         for carrier in (*self._carriers.values(), *self._retired.values()):
             carrier.cut()
 
     async def close(self) -> None:
         """End all processes, at the same time: within a few seconds."""
+        self._is_cut = True
         carriers = (*self._carriers.values(), *self._retired.values())
         await asyncio.gather(*(each.close() for each in carriers))
         if self._retired:

@@ -10,6 +10,7 @@ import signal
 import subprocess
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from threading import Thread
 from typing import IO
 
 # The pipe on its stdin has one writer, this process. A word before its end means that there is
@@ -108,8 +109,12 @@ class Child:
                 self._guard.stdin.write(words)
 
     def _let_guard_go(self) -> None:
-        if self._guard is not None and self._guard.stdin is not None:
-            self._guard.stdin.close()
+        guard = self._guard
+        if guard is None or guard.stdin is None or guard.stdin.closed:
+            return
+        guard.stdin.close()
+        # Somebody has to hear of its end, or it stays in the table of processes.
+        Thread(target=guard.wait, name="guard", daemon=True).start()
 
 
 def _there(pipe: IO[bytes] | None) -> IO[bytes]:
