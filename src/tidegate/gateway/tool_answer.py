@@ -76,6 +76,7 @@ class Shaper:
         "counts",
         "opened",
         "pinned",
+        "plan",
         "running",
     )
 
@@ -85,6 +86,7 @@ class Shaper:
         self._may_see = partial(turn.may_see, plan.server)
         federation = turn.policy.federation
         self._shown = None if federation is None else Shown(federation, plan.server.name)
+        self.plan = plan
         self.call = plan.request
         self.opened: Session | None = None
         self.pinned: Verdicts | None = None
@@ -99,7 +101,7 @@ class Shaper:
             if "result" in message.message:
                 self._remember(message.message["result"])
         elif isinstance(message, Ask) and session is not None:
-            session.questions.put(typed(message.id), None)
+            session.questions.put(typed(message.id), False)
 
     def reply(self, reply: Reply, status: int) -> Answer:
         """The answer to the client's request; `status` is the upstream's. Raises ServerFailed.

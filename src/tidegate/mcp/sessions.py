@@ -2,7 +2,8 @@
 
 Lives here: the state that outlives one MCP request: our own session ids bound to a principal,
 the tasks and open questions that follow from answers, and the ids of running calls. All of it
-is bounded. Does not live here: shared stores (a session lives in this process), sockets.
+is bounded, and all of it is what this process knows: of sessions, tasks and questions others may
+know more (gateway.tool_sessions). Does not live here: shared stores, sockets.
 """
 
 import secrets
@@ -38,8 +39,9 @@ class Session:
     """One legacy session: `id` is ours, `upstream_id` is for nobody but `server`, an address.
 
     `version` is what initialize negotiated. `questions` are the ids of requests the upstream
-    sent to this client and that were not answered yet. `secret` vouches for the ids of its events,
-    and each of `on_end` is called when the session is over.
+    sent to this client and that were not answered yet; False: no other process knows. `secret`
+    vouches for the ids of its events, and each of `on_end` is called when the session is over.
+    At `touched_s` others were told last that it is used.
     """
 
     id: str
@@ -48,9 +50,10 @@ class Session:
     upstream_id: str = field(repr=False)
     version: str | None = None
     used_s: float = 0.0
-    questions: "Recent[None]" = field(default_factory=lambda: Recent(_MAX_QUESTIONS))
+    questions: "Recent[bool]" = field(default_factory=lambda: Recent(_MAX_QUESTIONS))
     secret: bytes = field(default_factory=lambda: secrets.token_bytes(_SECRET_BYTES), repr=False)
     on_end: "set[Callable[[], None]]" = field(default_factory=set, repr=False)
+    touched_s: float = 0.0
 
 
 class Recent(Generic[V]):
@@ -102,19 +105,28 @@ class Sessions:
     ) -> Session:
         """A new session; the one unused for longest gives way to it when there are too many."""
         owner = owner_of(principal)
-        self._expire(now_s)
-        theirs = [session for session in self._by_id.values() if session.owner == owner]
+        session = Session(secrets.token_hex(16), owner, server, upstream_id, version)
+        self.adopt(session, now_s)
+        return session
+
+    def adopt(self, session: Session, now_s: float) -> None:
+        """Know one that another process opened; makes room as for a new one."""
+        self.expire(now_s)
+        theirs = [each for each in self._by_id.values() if each.owner == session.owner]
         if len(theirs) >= self._per_owner:
             self.close(theirs[0])
         elif len(self._by_id) >= self._bound:
             self.close(next(iter(self._by_id.values())))
-        session = Session(secrets.token_hex(16), owner, server, upstream_id, version, now_s)
+        session.used_s = now_s
         self._by_id[session.id] = session
-        return session
+
+    def peek(self, session_id: str) -> Session | None:
+        """The session, whoever's it is; it does not count as used."""
+        return self._by_id.get(session_id)
 
     def find(self, session_id: str, principal: Principal, now_s: float) -> Session | None:
         """The session, if it is this principal's: unknown, ended and foreign ones look alike."""
-        self._expire(now_s)
+        self.expire(now_s)
         session = self._by_id.get(session_id)
         if session is None or session.owner != owner_of(principal):
             return None
@@ -136,7 +148,8 @@ class Sessions:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    def _expire(self, now_s: float) -> None:
+    def expire(self, now_s: float) -> None:
+        """Close what was not used for too long."""
         # Oldest use first, so this stops at the first one that stays.
         while self._by_id:
             oldest = next(iter(self._by_id.values()))
