@@ -5,7 +5,7 @@ a message takes (tool_bridge_exchange), the server's era and sessions (tool_brid
 for what changes (tool_bridge_streams), the translation (mcp.bridging and its neighbors).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import TracebackType
 from typing import Self, cast
 
@@ -78,6 +78,10 @@ class BridgedCarrier:
         if session is not None and not bridge.terminates and not session.startswith(OWN_SESSION):
             return self._inner.listening(owner, session, revision, last_event_id)
         return Stream.of_session(bridge.changes, owner, bridge.client(owner, session))
+
+    def tell_of_tools(self, told: Callable[[], None]) -> None:
+        """Call `told` whenever the server says that its tools have changed, whoever hears of it."""
+        self._bridge.changes.tools_changed = told
 
     def forget(self) -> None:
         """What was known of the server may not hold any more."""

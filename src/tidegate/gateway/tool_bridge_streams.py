@@ -10,7 +10,7 @@ for messages from the server) and server/resources (subscriptions).
 """
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from types import TracebackType
 from typing import Final, Protocol, Self
@@ -46,15 +46,22 @@ class Changes:
 
     def __init__(self, server: BridgedServer) -> None:
         self.server = server
+        self.tools_changed: Callable[[], None] = lambda: None
         server.heard_aside = self.heard
         self._streams: dict[Stream, Line] = {}
         self._feeds: dict[Line, asyncio.Task[None]] = {}
 
     def heard(self, line: Line, note: Note) -> None:
         """A message that belongs to no request: for all who share this conversation."""
+        self.look_at(note)
         for stream, theirs in tuple(self._streams.items()):
             if theirs is line:
                 stream.hear(note.method, note.message.get("params"))
+
+    def look_at(self, note: Note) -> None:
+        """Whatever tells that tools have changed is told on, whoever else hears of it."""
+        if note.method == "notifications/tools/list_changed":
+            self.tools_changed()
 
     def join(self, stream: "Stream", line: Line) -> None:
         """`stream` hears what comes in `line`. Raises ServerFailed if too many do."""
@@ -240,7 +247,7 @@ class Stream:
             return
         message: Tree = {"jsonrpc": "2.0", "method": method}
         told = self._own_words(params)
-        if told is not None:
+        if told:
             message["params"] = told
         self._say(message)
 
@@ -314,6 +321,7 @@ class Stream:
                 for incoming in arrived:
                     message = sort(incoming, own_id)
                     if isinstance(message, Note):
+                        self._changes.look_at(message)
                         self.hear(message.method, message.message.get("params"))
                     elif isinstance(message, Reply):
                         return "result" in message.message
