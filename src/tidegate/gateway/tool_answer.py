@@ -62,7 +62,8 @@ class Answer:
 class Shaper:
     """Turns the messages of one upstream answer into what the client may see.
 
-    `opened` is the session this answer opened; it learns its version from the answer. `pinned` is
+    `opened` is the session this answer opened; it learns its version from the answer. `begun` is
+    the task this answer began, and the tool behind it. `pinned` is
     what the pins say about a list of tools; without it mode block shows none.
     """
 
@@ -72,6 +73,7 @@ class Shaper:
         "_sessions",
         "_shown",
         "_turn",
+        "begun",
         "call",
         "counts",
         "opened",
@@ -89,6 +91,7 @@ class Shaper:
         self.plan = plan
         self.call = plan.request
         self.opened: Session | None = None
+        self.begun: tuple[str, str] | None = None
         self.pinned: Verdicts | None = None
         self.counts = Counts()
         self.running = running
@@ -149,6 +152,11 @@ class Shaper:
         if shown is params:
             return aside.raw or strictjson.dumps(aside.message)
         return strictjson.dumps({**aside.message, "params": shown})
+
+    @property
+    def turn(self) -> Turn:
+        """The request of whose answer this is."""
+        return self._turn
 
     @property
     def unusable(self) -> int:
@@ -214,6 +222,7 @@ class Shaper:
         if isinstance(task_id, str) and tool is not None:
             principal, name = self._turn.principal, self._server.name
             self._sessions.begin_task(principal, name, task_id, tool.name)
+            self.begun = task_id, tool.name
 
     def _own_subscription(self, params: object) -> object:
         """`params` under the client's id, where the upstream repeats the one we gave the call."""

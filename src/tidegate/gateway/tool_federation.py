@@ -172,6 +172,8 @@ class ToolFederation:
         """Our answer to initialize, which opens a session of ours, and to server/discover."""
         call = plan.request
         version = negotiated(call.params or {}) if call.method == "initialize" else None
+        if version is not None:
+            self._relay.shared.check()
         if call.method == "initialize" and version is None:
             return error_body(call.id, Code.INVALID_PARAMS, "Invalid params")
         asking = replace(_own_turn(turn), revision=Revision(MODERN))
@@ -183,6 +185,7 @@ class ToolFederation:
             now_s = self._clock.monotonic_s()
             realm = turn.policy.realm
             session = self._relay.sessions.open(turn.principal, realm, "", version, now_s)
+            await self._relay.shared.keep(session)
             client.headers = ((SESSION_HEADER, session.id.encode("ascii")),)
         return result_body(call.id, result)
 

@@ -13,12 +13,13 @@ from functools import partial
 from typing import Final
 
 from tidegate.clock import Clock
-from tidegate.errors import TidegateError
+from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
 from tidegate.gateway.tool_carrier import Carrier, Carriers, Exchange
 from tidegate.gateway.tool_pinned import PinGate
+from tidegate.gateway.tool_sessions import ToolSessions
 from tidegate.gateway.tool_suspended import Resumables
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
@@ -46,14 +47,20 @@ class ToolRelay:
     """Forwards messages to their server. One per application; holds what outlives a request."""
 
     def __init__(
-        self, carriers: Carriers, pins: PinGate, clock: Clock, times: ToolTimes | None = None
+        self,
+        carriers: Carriers,
+        pins: PinGate,
+        clock: Clock,
+        times: ToolTimes | None = None,
+        shared: ToolSessions | None = None,
     ) -> None:
         self._carriers = carriers
         self._clock = clock
         self.pins = pins
         self.times = times = times or ToolTimes()
         self.resumables = Resumables(clock, resume_s=times.resume_s)
-        self.sessions = Sessions()
+        self.shared = shared or ToolSessions(Sessions(), clock)
+        self.sessions = self.shared.local
         self.calls = RunningCalls()
         self._told: Recent[int] = Recent(_MOST_TOLD)
 
@@ -69,7 +76,7 @@ class ToolRelay:
             return 0
         turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         if status == 404 and turn.session is not None and turn.upstream_session is not None:
-            self.sessions.close(turn.session)
+            self.shared.end_soon(turn.session)
         if turn.session is not None and (cancelled := plan.cancels) is not None:
             self.resumables.cancelled(turn.session, cancelled)
         return status
@@ -80,6 +87,8 @@ class ToolRelay:
         Returns the word for the end of the request; `plan.suspended` if it has not come yet.
         """
         server, call = plan.server, plan.request
+        if call.method == "initialize" and not turn.revision.modern:
+            self.shared.check()
         carrier = self._carriers.of(server.place)
         client = collected or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
         with ExitStack() as held:
@@ -137,7 +146,7 @@ class ToolRelay:
         if session is None:
             raise TypeError("there is no session to end")
         if turn.upstream_session is None:
-            self.sessions.close(session)
+            await self.shared.end(session)
             await turn.responder.empty(200)
             return
         server = next(iter(turn.policy.servers.values()))
@@ -152,7 +161,7 @@ class ToolRelay:
         if status == 405:
             await turn.responder.empty(405, ((b"allow", b"POST"),))
         elif 200 <= status < 300 or status == 404:
-            self.sessions.close(session)
+            await self.shared.end(session)
             await turn.responder.empty(status)
         else:
             await turn.responder.json(502, generic(None, turn.responder.request_id))
@@ -189,6 +198,10 @@ class ToolRelay:
                 answer, word = Answer.of(no_session(plan.request.id)), "gateway.not_found"
             else:
                 answer, word = shaper.failed(), "gateway.upstream_failed"
+        except StoreUnavailable as error:  # nobody else would know the session, or the tasks
+            client.headers = ()
+            body = error_of(error, turn.responder.request_id, id=plan.request.id)
+            answer, word = Answer(body, error.status), error.code
         except TidegateError as error:  # the redactor: nothing unmasked leaves
             body = error_of(error, turn.responder.request_id, id=plan.request.id)
             answer, word = Answer(body), error.code
@@ -234,7 +247,7 @@ class ToolRelay:
                     if shaper.primes and incoming.value is None:
                         await client.place(marking(incoming))
                     continue
-                shaper.learn(message)
+                await self.shared.learn(shaper, message)
                 if isinstance(message, Note):
                     self.pins.heard(plan.server, message)
                 # Without bytes of its own it came in an array, of any size.
@@ -251,7 +264,7 @@ class ToolRelay:
     def _check_status(self, turn: Turn, server: ToolServer, status: int) -> None:
         """Only an answer, or a refusal that may say why, is read at all."""
         if status == 404 and turn.session is not None and turn.upstream_session is not None:
-            self.sessions.close(turn.session)
+            self.shared.end_soon(turn.session)
             raise ServerFailed("session_ended")
         if status in (401, 403):
             logger.error(

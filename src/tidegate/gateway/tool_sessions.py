@@ -13,16 +13,23 @@ import asyncio
 from collections.abc import Collection, Coroutine, Sequence
 from contextlib import suppress
 from secrets import token_bytes
-from typing import Final, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
-from tidegate.jsonrpc import Id, typed
+from tidegate.gateway.tool_turn import Turn
+from tidegate.jsonrpc import Id, Message, Response, typed
 from tidegate.mcp import session_papers as papers
+from tidegate.mcp.answers import Ask, Note, Reply
+from tidegate.mcp.eras import MODERN
+from tidegate.mcp.listing import listed_tasks
 from tidegate.mcp.session_papers import QUESTIONS, SESSIONS, TASKS
 from tidegate.mcp.sessions import Session, Sessions, owner_of
 from tidegate.mcp.shelf import Mark, Shelf
 from tidegate.policy import Principal
+
+if TYPE_CHECKING:
+    from tidegate.gateway.tool_answer import Shaper
 
 LOOK_S: Final = 0.5
 FRESH_S: Final = 2.0
@@ -52,6 +59,47 @@ class ToolSessions:
             self._shelf.start()
             if self._shelf.degraded:
                 raise StoreUnavailable("new sessions cannot be kept")
+
+    async def meet(self, turn: Turn) -> None:
+        """Before anything is decided of a request: `bring` its session, if it names one."""
+        named = turn.headers.session
+        if self._shelf is not None and named is not None and turn.headers.version != MODERN:
+            await self.bring(named, turn.principal)
+
+    async def prepare(self, turn: Turn, messages: Sequence[Message]) -> None:
+        """Before messages are judged: `bring` the questions and tasks that they are about."""
+        if self._shelf is None:
+            return
+        for message in messages:
+            if isinstance(message, Response):
+                if turn.session is not None:
+                    await self.bring_question(turn.session, message.id)
+            else:
+                task_id = (message.params or {}).get("taskId")
+                await self.bring_task(turn.principal, turn.policy.servers, task_id)
+
+    async def learn(self, shaper: "Shaper", message: Reply | Note | Ask) -> None:
+        """Shaper.learn, for every process: what an answer begins, before the client hears of it.
+
+        Raises StoreUnavailable where the client could not go on with what it began.
+        """
+        shaper.learn(message)
+        if self._shelf is None:
+            return
+        turn = shaper.turn
+        if isinstance(message, Ask):
+            if turn.session is not None:
+                await self.keep_question(turn.session, message.id)
+        elif isinstance(message, Reply):
+            principal, server = turn.principal, shaper.plan.server.name
+            if shaper.opened is not None:
+                await self.keep(shaper.opened)
+            if shaper.begun is not None:
+                await self.keep_task(principal, server, *shaper.begun)
+            if shaper.call.method == "tasks/list":
+                await self.bring_tasks(
+                    principal, server, listed_tasks(message.message.get("result"))
+                )
 
     async def bring(self, session_id: str, principal: Principal) -> None:
         """Before Sessions.find: have it know what the store knows of this session.

@@ -95,6 +95,7 @@ class ToolTraffic:
                 peer=scope.get("client"),
             )
             responder.error_body = turn.error_body
+            await self.relay.shared.meet(turn)
             try:
                 match scope["method"]:
                     case "POST":
@@ -114,6 +115,7 @@ class ToolTraffic:
         relay = self.relay
         place(turn, message, relay.sessions, self._clock.monotonic_s())
         messages = message.messages if isinstance(message, Batch) else (message,)
+        await relay.shared.prepare(turn, messages)
         judging = judge if turn.policy.federation is None else judge_among
         plans = [judging(turn, each, relay.sessions, relay.calls) for each in messages]
         await beside_the_loop(len(data), mask, turn, plans)

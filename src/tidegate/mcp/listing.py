@@ -83,6 +83,13 @@ def filter_tasks(result: object, owned: Callable[[str], bool]) -> object:
     return result if len(kept) == len(tasks) else {**result, "tasks": kept}
 
 
+def listed_tasks(result: object) -> list[str]:
+    """The tasks that an answer to tasks/list names."""
+    tasks = result.get("tasks") if isinstance(result, dict) else None
+    named = [_named(task, "taskId") for task in tasks or () if isinstance(task, dict)]
+    return [task_id for task_id in named if task_id]
+
+
 def made_private(result: object) -> object:
     """`result` with `cacheScope` private: what passed an authorization is not for others."""
     if not isinstance(result, dict) or result.get("cacheScope", "private") == "private":
@@ -121,6 +128,7 @@ __all__ = [
     "Visible",
     "filter_result",
     "filter_tasks",
+    "listed_tasks",
     "made_private",
     "may_hear",
     "narrow_subscription",
