@@ -36,16 +36,18 @@ from tidegate.gateway.metrics import Metrics, Watched
 from tidegate.gateway.request_ids import RequestIds
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
-from tidegate.gateway.stores import ledger_for, pin_store_for
+from tidegate.gateway.stores import ledger_for, pin_store_for, shelf_for
 from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
 from tidegate.gateway.tool_carrier import Carriers
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_relay import ToolRelay
+from tidegate.gateway.tool_sessions import ToolSessions
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_upstream import ToolUpstream
 from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
+from tidegate.mcp.sessions import Sessions
 from tidegate.records.store import Recorder
 from tidegate.routing.targets import Targets
 from tidegate.transport.aiohttp_client import AiohttpTransport
@@ -99,6 +101,7 @@ class Gateway:
             self.metrics,
             servers=lambda: self._revision.tools.pinned_servers,
         )
+        self._sessions = ToolSessions(Sessions(), self._clock, shelf_for(config, self._clock))
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(gate)
         self._tools = self._make_tools(gate)
@@ -169,6 +172,7 @@ class Gateway:
             last_first.push_async_callback(self._recorder.close)
             last_first.push_async_callback(self._ledger.close)
             last_first.push_async_callback(self._pins.close)
+            last_first.push_async_callback(self._sessions.close)
             last_first.push_async_callback(self._charging.drain, _SETTLE_S)
             last_first.push_async_callback(self._transport.close)
             last_first.push_async_callback(self._token_keys.close)
@@ -265,6 +269,7 @@ class Gateway:
                 PinGate(self._pins, carriers),
                 self._clock,
                 self._tool_upstream.times,
+                self._sessions,
             ),
             clock=self._clock,
         )

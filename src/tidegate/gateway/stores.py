@@ -1,7 +1,7 @@
-"""Which ledger, and which store of pins, does `store.url` name?
+"""Which ledger, which store of pins and which shelf does `store.url` name?
 
 Lives here: their construction from the configuration, for the gateway and for commands that look
-into the same store. Does not live here: what a ledger (limits) or a pin (mcp) is.
+into the same store. Does not live here: what a ledger (limits), a pin or a shelf (mcp) is.
 """
 
 import asyncio
@@ -24,6 +24,9 @@ from tidegate.limits.sqlite_reader import SQLiteReader
 from tidegate.mcp.pin_store import MemoryPins, PinStore
 from tidegate.mcp.pin_store_redis import RedisPins
 from tidegate.mcp.pin_store_sqlite import SQLitePins
+from tidegate.mcp.shelf import Shelf
+from tidegate.mcp.shelf_redis import RedisShelf
+from tidegate.mcp.shelf_sqlite import SQLiteShelf
 
 logger = logging.getLogger(__name__)
 
@@ -53,6 +56,19 @@ def ledger_for(config: Config, clock: Clock, owner: socket | None = None) -> Led
         shared = RedisLedger(store.url, clock, deadline_s=store.deadline_s)
         return DegradingLedger(shared, clock, sharers=lambda: shared.sharers)
     return MemoryLedger(clock)
+
+
+def shelf_for(config: Config, clock: Clock) -> Shelf | None:
+    """Where the processes of a gateway share what outlives a request; None: there is one process.
+
+    Each process opens a file by itself, also beside an owner of the ledger: it is written seldom.
+    """
+    store = config.store
+    if (file := store_file(store.url)) is not None:
+        return SQLiteShelf(Path(file), clock, wait_s=store.wait_s)
+    if on_redis(store.url):
+        return RedisShelf(store.url, deadline_s=store.deadline_s)
+    return None
 
 
 @asynccontextmanager
@@ -105,4 +121,4 @@ async def reader_for(config: Config, clock: Clock) -> AsyncIterator[Reader]:
         yield MemoryLedger(clock)
 
 
-__all__ = ["Reader", "ledger_for", "owner_for", "pin_store_for", "reader_for"]
+__all__ = ["Reader", "ledger_for", "owner_for", "pin_store_for", "reader_for", "shelf_for"]
