@@ -36,6 +36,8 @@ class Findings:
     implied: set[Path] = field(default_factory=set)
     # Where relative files are looked for, and what stood in the deny lists, by name.
     folder: FilePath = field(default_factory=FilePath)
+    # Where programs are looked for, as PATH has it; None: where the system would.
+    search_path: str | None = None
     deny_files: dict[str, DenyFiles] = field(default_factory=dict)
     # The rules that tenants have in files of their own.
     rules_dir: RulesDir = field(default_factory=RulesDir)

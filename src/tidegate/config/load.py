@@ -129,7 +129,13 @@ def _load(
     known: RulesDir | None = None,
 ) -> Config:
     overrides, demo_ports = given
-    findings = Findings(file, document.places, problems=list(document.problems), folder=folder)
+    findings = Findings(
+        file,
+        document.places,
+        problems=list(document.problems),
+        folder=folder,
+        search_path=environ.get("PATH"),
+    )
     if document.problems and not document.tree:
         raise ConfigInvalid(findings.problems)
     findings.spoil(*document.refused)
@@ -249,6 +255,7 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
         not_in_effect=tuple(sorted(findings.idle, key=lambda idle: (idle.line, idle.col))),
         deny_files=findings.deny_files,
         rules_dir=findings.rules_dir,
+        folder=findings.folder,
     )
 
 

@@ -5,6 +5,7 @@ its origin. Does not live here: the parts (sections), how a file becomes this tr
 """
 
 from dataclasses import dataclass, field
+from pathlib import Path as FilePath
 from typing import Self
 
 from pydantic import Field, PrivateAttr
@@ -47,6 +48,7 @@ class About:
     not_in_effect: tuple[NotInEffect, ...] = ()
     deny_files: dict[str, DenyFiles] = field(default_factory=dict, repr=False)
     rules_dir: RulesDir = field(default_factory=RulesDir, repr=False)
+    folder: FilePath = field(default_factory=FilePath)
 
 
 class Config(Section):
@@ -108,6 +110,11 @@ class Config(Section):
     def deny_files(self) -> dict[str, DenyFiles]:
         """What stood in the files of `deny_list`, by entry, when this was loaded."""
         return self._about.deny_files
+
+    @property
+    def folder(self) -> FilePath:
+        """Where relative names of the file begin that are said to begin there."""
+        return self._about.folder
 
     @property
     def rules_dir(self) -> RulesDir:

@@ -10,7 +10,7 @@ BROKEN = "server: { port: 70000 }\nstore: { wait_s: -1 }\n"
 DOCUMENTED = """identity:
   keys: [{ key: not-so-secret-at-all, principal: acme }]
   jwt: [{ issuer: https://id.example, audience: me, jwks_url: https://id.example/jwks }]
-mcp: { servers: { a: { command: [x] }, backend: { url: "http://127.0.0.1:9001/mcp", pin: block } } }
+mcp: { servers: { a: { command: [sh] }, backend: { url: "http://localhost:9001/m", pin: block } } }
 """
 
 

@@ -4,6 +4,7 @@ Lives here: the rules between keys, one module for each kind. Each check reads a
 configuration and writes to the findings; parts already known to be broken stay silent there.
 """
 
+from tidegate.config.checks.commands import check_commands
 from tidegate.config.checks.effect import check_effect
 from tidegate.config.checks.federation import check_federation
 from tidegate.config.checks.folders import check_folders
@@ -38,4 +39,5 @@ def check(config: Config, findings: Findings, known: RulesDir | None = None) -> 
     check_prices(config, findings)
     check_effect(config, findings)
     check_folders(config, findings)
+    check_commands(config, findings)
     findings.rules_dir = check_rules_dir(config, findings, known)

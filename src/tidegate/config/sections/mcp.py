@@ -33,11 +33,22 @@ class McpServer(Section):
         default=None,
         description="Our own bearer token for it; a caller's token is never forwarded.",
     )
-    command: tuple[str, ...] = Field(default=(), description="Program and arguments, for stdio.")
-    env: dict[str, HeaderValue] = Field(
-        default_factory=dict, description="Environment of the command; nothing else is inherited."
+    command: tuple[str, ...] = Field(
+        default=(),
+        description="Program and arguments, for stdio; run without a shell when first needed. "
+        "Needs `server.workers: 1`.",
     )
-    cwd: str | None = Field(default=None, min_length=1, description="Directory of the command.")
+    env: dict[str, HeaderValue] = Field(
+        default_factory=dict,
+        description="Environment of the command, beside our PATH and LANG=C.UTF-8; nothing else "
+        "is inherited.",
+    )
+    cwd: str | None = Field(
+        default=None,
+        min_length=1,
+        description="Directory of the command; without it the one we run in. "
+        "A relative path begins at the folder of this file.",
+    )
     pin: Literal["off", "warn", "block"] = Field(
         default="warn", description="What happens when a tool definition changes."
     )
