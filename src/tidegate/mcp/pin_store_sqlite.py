@@ -17,7 +17,7 @@ import threading
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 from tidegate.errors import StoreUnavailable
 from tidegate.mcp.pin_store import Kept, decode, encode, fresh_mark
@@ -58,7 +58,8 @@ class SQLitePins:
         self._reader: sqlite3.Connection | None = None
         self._has_table = False
         self._reading = threading.Lock()
-        self._writer: threading.Thread | None = None
+        self._writing = asyncio.Lock()
+        self._last: asyncio.Future[Any] | None = None
 
     async def marks(self) -> dict[str, int]:
         """See PinStore.marks."""
@@ -87,7 +88,7 @@ class SQLitePins:
             with self._turn(), closing(self._connect()) as db:
                 return _keep(db, server, document, was)
 
-        return await self._within(self._written(work))
+        return await self._within(self._in_turn(work))
 
     async def close(self) -> None:
         """See PinStore.close."""
@@ -102,12 +103,22 @@ class SQLitePins:
         except (sqlite3.Error, OSError) as error:
             raise StoreUnavailable(meaning_of(error)) from error
 
-    def _written(self, work: Callable[[], T]) -> "asyncio.Future[T]":
-        """What `work` returns from a thread of its own, which may be left waiting for its turn."""
-        if self._writer is not None and self._writer.is_alive():
-            raise StoreUnavailable("another write of pins still waits for its turn")
+    async def _in_turn(self, work: Callable[[], T]) -> T:
+        """What `work` returns. One at a time, also behind one that its caller has given up."""
+        async with self._writing:
+            if self._last is not None and not self._last.done():
+                await asyncio.wait((self._last,))
+            self._last = future = self._begun(work)
+            return await asyncio.shield(future)
+
+    def _begun(self, work: Callable[[], T]) -> "asyncio.Future[T]":
+        """What `work` will return from a thread of its own, which may wait for its turn for long.
+
+        Not one of the executor: the interpreter waits for those before it ends.
+        """
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
+        future.add_done_callback(_heard)
 
         def tell(result: T | None, error: Exception | None) -> None:
             if future.done():
@@ -126,8 +137,7 @@ class SQLitePins:
             with suppress(RuntimeError):  # the loop is closed: nobody waits any more
                 loop.call_soon_threadsafe(tell, result, failed)
 
-        self._writer = threading.Thread(target=main, name="tidegate-pins", daemon=True)
-        self._writer.start()
+        threading.Thread(target=main, name="tidegate-pins", daemon=True).start()
         return future
 
     def _read(self, look: Callable[[sqlite3.Connection], T]) -> T | None:
@@ -148,6 +158,7 @@ class SQLitePins:
         """A connection to the file, which is there from now on. Raises OSError, sqlite3.Error."""
         if not self._is_there():
             self._make()
+            self._is_there()  # from now on it is this one
         db = sqlite3.connect(
             self._path, isolation_level=None, timeout=_BUSY_S, check_same_thread=False
         )
@@ -203,6 +214,12 @@ class SQLitePins:
         reader, self._reader, self._has_table = self._reader, None, False
         if reader is not None:
             reader.close()
+
+
+def _heard(future: "asyncio.Future[T]") -> None:
+    """Whoever waited may have left before it failed."""
+    if not future.cancelled():
+        future.exception()
 
 
 def _keep(db: sqlite3.Connection, server: str, document: bytes, was: int) -> int | None:
