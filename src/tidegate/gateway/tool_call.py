@@ -22,6 +22,7 @@ from tidegate.jsonrpc import (
     Notification,
     Request,
     Response,
+    Tree,
     classify,
     error_body,
     has_oversized_integer,
@@ -37,9 +38,11 @@ from tidegate.mcp.authorize import (
 from tidegate.mcp.batch import flaw_of
 from tidegate.mcp.denials import Refusal, refusal
 from tidegate.mcp.eras import (
+    LEGACY,
     MODERN,
     REMOVED,
     Rejection,
+    Revision,
     settle,
     with_arguments,
 )
@@ -109,6 +112,29 @@ def place_ending(turn: Turn, sessions: Sessions, now_s: float) -> None:
     turn.trail.step("session", "ok" if turn.session is not None else "deny")
     if turn.session is None:
         raise Rejected(no_session(None), "gateway.not_found")
+
+
+def place_listening(turn: Turn, sessions: Sessions, now_s: float) -> Session:
+    """The session that a GET listens in. Raises Rejected if it is not the principal's."""
+    headers = turn.headers
+    unused = headers.session is None and not sessions.has(turn.principal, turn.policy.realm)
+    if headers.version == MODERN or (headers.flaw is None and unused):
+        # A client without a session asks for a stream in any case; this answer it expects.
+        raise MethodNotAllowed("GET")
+    if headers.flaw is not None or headers.session is None:
+        body = error_body(None, Code.INVALID_REQUEST, "A single Mcp-Session-Id is needed")
+        raise Rejected(Refusal(body, 400))
+    if headers.version is not None and headers.version not in LEGACY:
+        known = list(sessions.versions(turn.policy.realm))
+        told: Tree = {"supported": known, "requested": headers.version[:64]}
+        body = error_body(None, Code.UNSUPPORTED_VERSION, "Unsupported protocol version", told)
+        raise Rejected(Refusal(body, 400))
+    turn.session = session = _session(turn, headers.session, sessions, now_s)
+    turn.trail.step("session", "ok" if session is not None else "deny")
+    if session is None:
+        raise Rejected(no_session(None), "gateway.not_found")
+    turn.revision = Revision(headers.version or session.version)
+    return session
 
 
 def _session(turn: Turn, session_id: str, sessions: Sessions, now_s: float) -> Session | None:
@@ -270,5 +296,6 @@ __all__ = [
     "note",
     "place",
     "place_ending",
+    "place_listening",
     "read",
 ]

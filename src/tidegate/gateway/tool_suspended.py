@@ -11,11 +11,14 @@ import asyncio
 import secrets
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
-from typing import Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.clock import Clock
 from tidegate.jsonrpc import Id, typed
 from tidegate.mcp.sessions import Session
+
+if TYPE_CHECKING:
+    from tidegate.gateway.tool_answer import Shaper
 
 _MOST: Final = 1000
 _MOST_OF_SESSION: Final = 32
@@ -25,36 +28,25 @@ CANCELLED: Final = "cancelled"
 """The word for the end of a call that nobody came back for."""
 
 
-class Answering(Protocol):
-    """What makes the answer of a call (tool_answer.Shaper)."""
-
-    @property
-    def upstream_id(self) -> Id:
-        """Under which id the server knows the call."""
-
-    def note_counts(self) -> None:
-        """Write down what was masked."""
-
-
 class Resumable:
     """One call whose client may come back. `name` is that of its stream, `due_s` its deadline.
 
     It is served by one task at a time, at first by that of the request that made the call.
     Between two of them it waits for its client; its answer can be had again for as long.
-    `cancel` tells the server that nobody wants it any more.
+    `shaper` makes its answer, `cancel` tells the server that nobody wants it any more.
     """
 
     def __init__(
         self,
         table: "Resumables",
         session: Session,
-        answering: Answering,
+        shaper: "Shaper",
         cancel: Callable[[], None],
         due_s: float,
     ) -> None:
         self.name = secrets.token_hex(4)
         self.session = session
-        self.answering = answering
+        self.shaper = shaper
         self.due_s = due_s
         self.outcome: str | None = None
         self._table = table
@@ -144,7 +136,7 @@ class Resumable:
         if self._ids is not None:
             ids, self._ids = self._ids, None
             ids.close()
-            self.answering.note_counts()
+            self.shaper.note_counts()
 
     def _release_held(self) -> None:
         if self._held is not None and self.outcome is not None:
@@ -170,7 +162,7 @@ class Resumables:
         return len(self._calls)
 
     def begin(
-        self, session: Session, answering: Answering, cancel: Callable[[], None], due_s: float
+        self, session: Session, shaper: "Shaper", cancel: Callable[[], None], due_s: float
     ) -> Resumable | None:
         """The call that this task runs can be taken up again; None if there are too many."""
         if not self.resume_s:
@@ -181,7 +173,7 @@ class Resumables:
             if spent is None:
                 return None
             self.forget(spent)
-        call = Resumable(self, session, answering, cancel, due_s)
+        call = Resumable(self, session, shaper, cancel, due_s)
         self._calls[session.id, call.name] = call
         return call
 
@@ -192,7 +184,7 @@ class Resumables:
     def cancelled(self, session: Session, upstream_id: Id) -> None:
         """The client has cancelled the call that the server knows as `upstream_id`."""
         for call in self._of(session):
-            if call.outcome is None and typed(call.answering.upstream_id) == typed(upstream_id):
+            if call.outcome is None and typed(call.shaper.upstream_id) == typed(upstream_id):
                 call.unwanted()
 
     def forget(self, call: Resumable) -> None:
@@ -218,4 +210,4 @@ class Resumables:
         return [call for (owner, _), call in self._calls.items() if owner == session.id]
 
 
-__all__ = ["CANCELLED", "Answering", "Resumable", "Resumables"]
+__all__ = ["CANCELLED", "Resumable", "Resumables"]
