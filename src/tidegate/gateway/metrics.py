@@ -175,7 +175,7 @@ class Metrics:
         self._tool_pins.labels(self._bounded("server", server), state).inc()
 
     def pin_decision(self, *, server: str, decision: str) -> None:
-        """A call was compared with its pin: allow, warn or deny."""
+        """A call of a tool that is not what its pin says: warn or deny."""
         self._pin_decisions.labels(self._bounded("server", server), decision).inc()
 
     def reload_failed(self) -> None:
@@ -232,7 +232,10 @@ class Metrics:
             "tool_pins", "Tools that came into a state, lists unchecked.", "server", "state"
         )
         self._pin_decisions = counter(
-            "tool_pin_decisions", "Calls compared with a pin.", "server", "decision"
+            "tool_pin_decisions",
+            "Calls of tools that are not what was approved.",
+            "server",
+            "decision",
         )
         self._reload_failures = counter("config_reload_failures", "Configurations refused.")
 

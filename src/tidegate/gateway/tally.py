@@ -33,7 +33,7 @@ def tally(steps: Iterable[Step], tenant: str, metrics: Metrics) -> None:
                 metrics.tool_decision(
                     server=_word(step, "server"), decision=decision, rule=step.rule
                 )
-            case "pin", decision:
+            case "pin", ("warn" | "deny") as decision:
                 metrics.pin_decision(server=_word(step, "server"), decision=decision)
             case "limits", "deny":
                 metrics.limit_rejected(tenant=tenant, limit=_word(step, "limit"))

@@ -1,0 +1,474 @@
+"""When lists are looked at, what one process knows of the store, and what if either is away."""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from tests.logged import lines, logged
+from tidegate.errors import StoreUnavailable
+from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.tool_pins import FRESH_S, Pins
+from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.mcp.pin_store import Kept, MemoryPins, PinStore
+from tidegate.mcp.pins import Book, Mode, Verdicts, approve
+from tidegate.testing.clock import ManualClock
+
+if TYPE_CHECKING:
+    from tidegate.clock import Clock
+
+LOGGER = "tidegate.gateway.tool_pins"
+MODES: list[Mode] = ["warn", "block"]
+
+
+def tools(**described: str) -> list[object]:
+    return [{"name": name, "description": text} for name, text in described.items()]
+
+
+class Store(MemoryPins):
+    """One store for several processes that counts who looks, and fails when told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.fails = False
+        self.looks = 0
+        self.reads = 0
+        self.gate: asyncio.Event | None = None
+
+    async def marks(self) -> dict[str, int]:
+        self.looks += 1
+        if self.gate is not None:
+            await self.gate.wait()
+        self._may_fail()
+        return await super().marks()
+
+    async def read(self, server: str) -> Kept | None:
+        self.reads += 1
+        self._may_fail()
+        return await super().read(server)
+
+    async def write(self, server: str, book: Book, *, was: int) -> int | None:
+        self._may_fail()
+        return await super().write(server, book, was=was)
+
+    def lose(self) -> None:
+        """As a Redis that was emptied."""
+        self._books.clear()
+
+    def _may_fail(self) -> None:
+        if self.fails:
+            raise StoreUnavailable("it is away")
+
+
+@dataclass
+class Server:
+    """A server whose list is asked for."""
+
+    shown: list[object]
+    asked: int = 0
+    error: Exception | None = None
+    gate: asyncio.Event | None = None
+
+    async def __call__(self) -> list[object]:
+        self.asked += 1
+        shown = self.shown
+        if self.gate is not None:
+            await self.gate.wait()
+        if self.error is not None:
+            raise self.error
+        return shown
+
+
+@dataclass
+class World:
+    """One process with the server `files`."""
+
+    store: PinStore = field(default_factory=Store)
+    server: Server = field(default_factory=lambda: Server(tools(read="first", write="first")))
+    clock: ManualClock = field(default_factory=ManualClock)
+    metrics: Metrics = field(default_factory=Metrics)
+    names: tuple[str, ...] = ("files",)
+
+    def __post_init__(self) -> None:
+        clock: Clock = self.clock
+        self.pins = Pins(self.store, clock, self.metrics, servers=lambda: self.names)
+
+    async def call(self, tool: str = "read", mode: Mode = "block") -> Verdicts:
+        return await self.pins.before_call("files", mode, tool, self.server)
+
+    async def judge(self, shown: list[object], mode: Mode = "block", **part: bool) -> Verdicts:
+        return await self.pins.judge("files", mode, shown, **part)
+
+    def beside(self) -> "World":
+        """Another process on the same store, at the same time."""
+        return World(self.store, self.server, self.clock)
+
+    async def approve(self, *names: str) -> None:
+        """As the command does, in another process."""
+        kept = await self.store.read("files")
+        assert kept is not None
+        approved = approve(kept.book, names, now_s=self.clock.now_s())
+        assert await self.store.write("files", approved, was=kept.mark)
+
+    def counted(self, state: str) -> float:
+        text = self.metrics.render()[1].decode()
+        wanted = f'tidegate_tool_pins_total{{server="files",state="{state}"}} '
+        found = [line for line in text.splitlines() if line.startswith(wanted)]
+        return float(found[0].rpartition(" ")[2]) if found else 0.0
+
+
+def run(body: Callable[[World], Awaitable[None]], world: World | None = None) -> None:
+    async def main() -> None:
+        chosen = world or World()
+        try:
+            await body(chosen)
+        finally:
+            await chosen.pins.close()
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_the_first_call_after_a_start_is_preceded_by_one_list(mode: Mode) -> None:
+    async def body(world: World) -> None:
+        for _ in range(5):
+            assert (await world.call(mode=mode)).word("read") == ""
+        assert world.server.asked == 1
+        after_a_restart = world.beside()
+        world.server.shown = tools(read="second", write="first")
+        verdicts = await after_a_restart.call(mode=mode)
+        assert verdicts.word("read") == "changed"
+        assert verdicts.refuses("read") is (mode == "block")
+        assert not verdicts.refuses("write")
+        assert world.server.asked == 2
+
+    run(body)
+
+
+def test_a_whole_list_that_passed_counts_as_a_check_and_a_page_does_not() -> None:
+    async def body(world: World) -> None:
+        await world.judge(tools(read="first"), ends=False)
+        await world.judge(tools(write="first"), starts=False)
+        await world.call()
+        assert world.server.asked == 1
+        other = world.beside()
+        await other.judge(tools(read="first", write="first"))
+        await other.call()
+        assert world.server.asked == 1
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_news_of_changed_tools_has_the_list_looked_at_before_the_next_call(mode: Mode) -> None:
+    async def body(world: World) -> None:
+        await world.call(mode=mode)
+        world.server.shown = tools(read="second", write="first")
+        assert not (await world.call(mode=mode)).refuses("read")
+        world.pins.stale("files")
+        assert (await world.call(mode=mode)).word("read") == "changed"
+        assert (await world.call("write", mode=mode)).word("write") == ""
+        assert world.server.asked == 2
+
+    run(body)
+
+
+def test_a_list_that_was_asked_for_before_the_news_is_not_enough() -> None:
+    async def body(world: World) -> None:
+        gate = world.server.gate = asyncio.Event()
+        first = asyncio.create_task(world.call())
+        while not world.server.asked:
+            await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+        world.server.shown = tools(read="second", write="first")
+        world.pins.stale("files")
+        second = asyncio.create_task(world.call())
+        await asyncio.sleep(0)  # noqa: TID251 - as above
+        gate.set()
+        assert not (await first).refuses("write")
+        assert (await second).refuses("read")
+        assert world.server.asked == 2
+
+    run(body)
+
+
+def test_calls_at_the_same_time_share_one_list_and_one_that_leaves_takes_it_from_nobody() -> None:
+    async def body(world: World) -> None:
+        gate = world.server.gate = asyncio.Event()
+        calls = [asyncio.create_task(world.call()) for _ in range(20)]
+        while not world.server.asked:
+            await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+        calls[0].cancel()
+        await asyncio.sleep(0)  # noqa: TID251 - as above
+        gate.set()
+        found = await asyncio.gather(*calls, return_exceptions=True)
+        assert isinstance(found[0], asyncio.CancelledError)
+        assert all(isinstance(one, Verdicts) and not one.refuses("read") for one in found[1:])
+        assert world.server.asked == 1
+
+    run(body)
+
+
+@pytest.mark.parametrize("how", ["call", "list"])
+def test_an_approval_by_another_process_holds_for_the_next_call_and_list(how: str) -> None:
+    async def body(world: World) -> None:
+        await world.call()
+        changed = tools(read="second", write="first")
+        assert (await world.judge(changed)).refuses("read")
+        assert (await world.call()).refuses("read")
+        await world.approve("read")
+        if how == "call":
+            assert not (await world.call()).refuses("read")
+        else:
+            assert not (await world.judge(changed)).refuses("read")
+        assert world.server.asked == 1
+
+    run(body)
+
+
+def test_a_change_that_one_process_saw_holds_in_all_within_a_second() -> None:
+    async def body(world: World) -> None:
+        other = world.beside()
+        for one in (world, other):
+            await one.call()
+        await world.judge(tools(read="second", write="first"))
+        other.clock.advance(FRESH_S)
+        assert (await other.call()).refuses("read")
+        assert not (await other.call("write")).refuses("write")
+
+    run(body)
+
+
+def test_the_store_is_not_asked_more_than_once_a_second_while_all_is_well() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        before = world.store.looks
+        for _ in range(50):
+            await world.call()
+        assert world.store.looks == before
+        world.clock.advance(FRESH_S)
+        await asyncio.gather(*(world.call() for _ in range(20)))
+        assert world.store.looks == before + 1
+        assert world.store.reads == 0
+
+    run(body)
+
+
+def test_looks_that_must_be_new_are_shared_by_those_who_wait() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        await world.judge(tools(read="second", write="first"))
+        before, gate = world.store.looks, asyncio.Event()
+        world.store.gate = gate
+        calls = [asyncio.create_task(world.call()) for _ in range(30)]
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+        gate.set()
+        assert all(verdicts.refuses("read") for verdicts in await asyncio.gather(*calls))
+        assert world.store.looks - before <= 2
+
+    run(body)
+
+
+def test_first_uses_by_several_processes_at_once_make_one_book() -> None:
+    async def body(world: World) -> None:
+        crew = [world, *(world.beside() for _ in range(7))]
+        found = await asyncio.gather(*(one.call() for one in crew))
+        assert not any(verdicts.refuses("read") for verdicts in found)
+        kept = await world.store.read("files")
+        assert kept is not None
+        assert kept.book.turn == 1
+        assert set(kept.book.pins) == {"read", "write"}
+
+    run(body)
+
+
+@pytest.mark.parametrize("when", ["at first", "later"])
+def test_without_the_store_block_refuses_and_warn_passes_and_says_so(
+    when: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        if when == "later":
+            await world.call()
+            world.clock.advance(FRESH_S)
+        world.store.fails = True
+        for mode, ask in ((mode, ask) for mode in MODES for ask in (world.call, world.judge)):
+            shown: Any = world.server.shown if ask == world.judge else "read"
+            if mode == "block":
+                with pytest.raises(StoreUnavailable):
+                    await ask(shown, mode=mode)
+            else:
+                assert not (await ask(shown, mode=mode)).refuses("read")
+        world.store.fails = False
+        world.clock.advance(FRESH_S)
+        world.pins.stale("files")
+        assert not (await world.call()).refuses("read")
+
+    with caplog.at_level(logging.INFO, LOGGER):
+        run(body)
+    said = logged(caplog, LOGGER)
+    assert said.count("tool_pins_store_failed") == said.count("tool_pins_store_serves_again") == 1
+    assert "tool_pins_unchecked" in said
+
+
+def test_while_the_store_is_away_warn_still_tells_what_it_knows() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        world.store.fails = True
+        verdicts = await world.judge(tools(read="second", write="first"), mode="warn")
+        assert (verdicts.word("read"), verdicts.word("write")) == ("changed", "unchecked")
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_its_list_block_refuses_the_call_and_warn_passes_it(mode: Mode) -> None:
+    async def body(world: World) -> None:
+        world.server.error = ServerFailed("reset")
+        if mode == "block":
+            for _ in range(3):
+                with pytest.raises(ServerFailed, match="reset"):
+                    await world.call(mode=mode)
+            assert world.server.asked == 3
+        else:
+            for _ in range(3):
+                assert (await world.call(mode=mode)).word("read") == "unchecked"
+            assert world.server.asked == 1  # and again after a while only
+            world.clock.advance(60.0)
+            await world.call(mode=mode)
+            assert world.server.asked == 2
+        world.clock.advance(60.0)
+        world.server.error = None
+        assert (await world.call(mode=mode)).word("read") == ""
+
+    run(body)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_without_a_way_to_ask_only_lists_that_pass_count(mode: Mode) -> None:
+    async def body(world: World) -> None:
+        async def call() -> Verdicts:
+            return await world.pins.before_call("files", mode, "read", None)
+
+        if mode == "block":
+            with pytest.raises(ServerFailed, match="unchecked"):
+                await call()
+        else:
+            assert (await call()).word("read") == "unchecked"
+        await world.judge(world.server.shown, mode=mode)
+        assert (await call()).word("read") == ""
+
+    run(body)
+
+
+def test_a_store_that_lost_everything_gets_back_what_is_known() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        world.store.lose()
+        evil = World(world.store, Server(tools(read="second")), world.clock)
+        world.clock.advance(FRESH_S)
+        await world.call()
+        assert (await evil.call()).refuses("read")
+
+    run(body)
+
+
+def test_a_store_that_begins_anew_elsewhere_is_mended_by_whoever_knows_more() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        await world.judge(tools(read="second", write="first"))
+        await world.approve("read")
+        await world.call()
+        world.store.lose()
+        evil = World(world.store, Server(tools(read="third", write="first")), world.clock)
+        assert not (await evil.call()).refuses("read")  # for this second it is the first use
+        world.clock.advance(FRESH_S)
+        await world.call()
+        evil.clock.advance(FRESH_S)
+        evil.pins.stale("files")
+        assert (await evil.call()).refuses("read")
+
+    run(body)
+
+
+def test_names_of_other_servers_are_compared_if_they_are_configured() -> None:
+    async def body(world: World) -> None:
+        world.names = ("files", "mail", "post")
+        await world.judge(tools(send_mail="first"))
+        mail = await world.pins.judge("mail", "block", tools(send_rnail="x"))
+        assert mail.word("send_rnail") == "flagged"
+        post = await world.pins.judge("post", "block", tools(send_mail="x"))
+        assert post.word("send_mail") == ""
+
+    run(body)
+
+
+def test_each_difference_is_one_line_and_one_count_however_often_it_is_seen(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body(world: World) -> None:
+        await world.call()
+        hidden = "the new\u200b words"
+        for _ in range(3):
+            await world.judge(tools(read=hidden, extra="x"), mode="warn")
+        assert world.counted("pinned") == 2
+        assert world.counted("changed") == world.counted("new") == world.counted("gone") == 1
+        assert world.pins.differing() == {"files": 2}
+
+    with caplog.at_level(logging.INFO, LOGGER):
+        run(body)
+    said = [
+        (record.levelname, record.__dict__["tool"], record.__dict__["reason"])
+        for record in lines(caplog, LOGGER)
+        if record.getMessage() == "tool_definition_differs"
+    ]
+    assert sorted(said) == [
+        ("INFO", "write", "gone"),
+        ("WARNING", "extra", "new"),
+        ("WARNING", "read", "changed"),
+    ]
+    (changed,) = [one for one in lines(caplog, LOGGER) if one.__dict__.get("reason") == "changed"]
+    assert changed.__dict__["problem"] == "differs in description; invisible in description"
+
+
+def test_a_list_of_many_differences_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
+    async def body(world: World) -> None:
+        await world.call()
+        many = {f"tool{number}": "x" for number in range(300)}
+        await world.judge(tools(read="first", write="first", **many))
+
+    with caplog.at_level(logging.INFO, LOGGER):
+        run(body)
+    assert len(lines(caplog, LOGGER)) < 30
+    assert "tool_definitions_differ" in logged(caplog, LOGGER)
+
+
+def test_a_list_that_never_comes_is_given_up() -> None:
+    async def body(world: World) -> None:
+        async def never() -> list[object]:
+            raise TimeoutError
+
+        with pytest.raises(ServerFailed, match="timeout"):
+            await world.pins.check("files", "block", never)
+
+    run(body)
+
+
+def test_closing_ends_what_runs() -> None:
+    async def body(world: World) -> None:
+        world.server.gate = asyncio.Event()
+        call = asyncio.create_task(world.call())
+        while not world.server.asked:
+            await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+        await world.pins.close()
+        with pytest.raises(asyncio.CancelledError):
+            await call
+
+    run(body)
