@@ -48,15 +48,18 @@ class Place:
 UNMARKED: Final = Mark()
 
 
-def mark(secret: bytes, stream: str, incoming: Incoming) -> Mark:
-    """The mark of one event of `stream`, for the client of the session that `secret` belongs to.
+def makes_place(incoming: Incoming) -> bool:
+    """Whether an event has an id that could come back in a header as it is."""
+    theirs = incoming.event_id
+    return theirs is not None and _UPSTREAM.fullmatch(theirs) is not None
 
-    An id that could not come back in a header as it is makes no place.
-    """
+
+def mark(secret: bytes, stream: str, incoming: Incoming) -> Mark:
+    """The mark of one event of `stream`, for the client of the session that `secret` belongs to."""
     theirs, retry_ms = incoming.event_id, incoming.retry_ms
     if retry_ms is not None:
         retry_ms = min(max(retry_ms, LEAST_RETRY_MS), MOST_RETRY_MS)
-    if theirs is None or _UPSTREAM.fullmatch(theirs) is None:
+    if theirs is None or not makes_place(incoming):
         return UNMARKED if retry_ms is None else Mark(None, retry_ms)
     return Mark(f"{stream}-{_mac(secret, stream, theirs)}-{theirs}", retry_ms)
 
@@ -85,6 +88,7 @@ __all__ = [
     "UNMARKED",
     "Mark",
     "Place",
+    "makes_place",
     "mark",
     "place",
 ]

@@ -1,0 +1,311 @@
+"""How does a client of the handshake era hear what its server says by itself?
+
+Lives here: GET until 2025-11-25: the standing stream of a session, and the rest of a stream that
+ended before the answer of its call had come; who may have one, how many there may be, and how long
+one lasts. Does not live here: an open stream (tool_hearing), which calls can be taken up again
+(tool_suspended), the ids of events (mcp.stream_places).
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+from typing import Final
+
+from tidegate.clock import Clock
+from tidegate.errors import MethodNotAllowed, Overloaded, RateLimited, TidegateError
+from tidegate.gateway.identify import identify
+from tidegate.gateway.respond import Scope
+from tidegate.gateway.tool_answer import Answer, Shaper, event_of
+from tidegate.gateway.tool_call import place_listening
+from tidegate.gateway.tool_carrier import Exchange
+from tidegate.gateway.tool_hearing import Hearing, Over
+from tidegate.gateway.tool_relay import RESUMED, ToolRelay, note_failed
+from tidegate.gateway.tool_suspended import Resumable
+from tidegate.gateway.tool_turn import Plan, Rejected, ToolServer, ToolTrafficPolicy, Turn
+from tidegate.gateway.tool_turn import no_session as unknown_session
+from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.jsonrpc import Code, Request, error_body, error_of
+from tidegate.mcp.answers import generic
+from tidegate.mcp.authorize import subject_of
+from tidegate.mcp.denials import Refusal
+from tidegate.mcp.eras import accepts_events
+from tidegate.mcp.sessions import Owner, RunningCall, Session, owner_of
+from tidegate.mcp.stream_places import STANDING, UNMARKED, Mark, Place, place
+from tidegate.policy import Principal
+
+_LAST_EVENT: Final = b"last-event-id"
+_FAILED: Final = "gateway.upstream_failed"
+_BAD_PLACE: Final = "This Last-Event-ID is not one of this session, or it is too old"
+_WORDS: Final[Mapping[int, str]] = {
+    400: "bad_place",
+    405: "no_stream",
+    409: "taken",
+    501: "no_stream",
+}
+"""What a server says that gives no stream. A 409 may be a stream whose end it has not noticed."""
+
+_LOST: Final = frozenset({"bad_place", "no_stream", "lifetime"})
+"""Then there is no way to the answer of a call any more."""
+
+_NOBODYS: Final = Request(0, "")
+"""Stands for the call that a standing stream has not: nothing is ever an answer to it."""
+
+
+@dataclass(frozen=True, slots=True)
+class StreamCaps:
+    """How many streams may be open: of all clients of this process, and of one principal."""
+
+    all: int = 500
+    of_principal: int = 50
+
+
+class ToolStreams:
+    """Serves GET. One per application; `policy` gives the revision that is in force."""
+
+    def __init__(
+        self,
+        relay: ToolRelay,
+        policy: Callable[[], ToolTrafficPolicy],
+        clock: Clock,
+        caps: StreamCaps | None = None,
+    ) -> None:
+        self._relay = relay
+        self._policy = policy
+        self._clock = clock
+        self._times = relay.times
+        self._caps = caps or StreamCaps()
+        self._held: dict[Owner, int] = {}
+        self._standing: set[Hearing] = set()
+        self._is_leaving = False
+
+    def __len__(self) -> int:
+        return sum(self._held.values())
+
+    @contextmanager
+    def slot(self, principal: Principal) -> Iterator[None]:
+        """One stream more, as long as the block lasts. Raises RateLimited and Overloaded."""
+        owner, caps = owner_of(principal), self._caps
+        if len(self) >= caps.all:
+            raise Overloaded("streams")
+        if (held := self._held.get(owner, 0)) >= caps.of_principal:
+            raise RateLimited(
+                limit="streams",
+                scope="principal",
+                cap=caps.of_principal,
+                used=held,
+                requested=1,
+                retry_after_s=self._times.keep_alive_s,
+            )
+        self._held[owner] = held + 1
+        try:
+            yield
+        finally:
+            self._held[owner] -= 1
+            if not self._held[owner]:
+                del self._held[owner]
+
+    def let_go(self) -> None:
+        """The gateway drains: what would never end by itself ends now, and no more of it begins."""
+        self._is_leaving = True
+        for hearing in tuple(self._standing):
+            hearing.end("draining")
+
+    async def serve(self, turn: Turn, scope: Scope) -> str:
+        """Answer one GET; the word for its end. Raises Rejected and TidegateError."""
+        session = place_listening(turn, self._relay.sessions, self._clock.monotonic_s())
+        if not accepts_events(turn.headers, named=False):
+            raise _refused("The answer is an event stream, which must be accepted", 406)
+        if turn.upstream_session is None:
+            raise MethodNotAllowed("GET")
+        last = _last_place(scope, session)
+        with self.slot(turn.principal):
+            if last is None or last.stream == STANDING:
+                return await self._listen(turn, session, scope, last)
+            call = self._relay.resumables.find(session, last.stream)
+            if call is None:
+                raise _refused(_BAD_PLACE, 400)
+            return await self._resume(turn, session, call, last)
+
+    async def _listen(self, turn: Turn, session: Session, scope: Scope, last: Place | None) -> str:
+        """The standing stream, until one of the two sides ends it, or the gateway."""
+        if self._is_leaving:
+            raise Overloaded("draining")
+        server = _server(turn)
+        nobodys = Plan(_NOBODYS, server, turn.headers)
+        shaper = Shaper(turn, nobodys, _nobodys(turn, server, session), self._relay.sessions)
+        until_s = self._clock.monotonic_s() + self._times.stream_s
+        hearing = Hearing(
+            self._relay,
+            turn,
+            nobodys,
+            shaper,
+            name=STANDING,
+            beat=partial(self._still_good, turn, session, scope, until_s),
+            is_current=lambda: self._policy() is turn.policy,
+        )
+        why = "client_left"
+        self._standing.add(hearing)
+        try:
+            with hearing, self._exchange(turn, server, last) as exchange:
+                self._admit(turn, *await hearing.head(exchange))
+                await turn.responder.start_stream()
+                await hearing.pass_on(exchange, None)
+        except Over as over:
+            why = over.why
+        except ServerFailed as failed:
+            why = failed.reason
+            note_failed(turn, server, failed, turn.responder.status)
+        finally:
+            self._standing.discard(hearing)
+            turn.trail.step("stream", "ended", reason=why, dropped=hearing.dropped or None)
+            shaper.note_counts()
+        return await _ended(turn, why)
+
+    async def _resume(self, turn: Turn, session: Session, call: Resumable, last: Place) -> str:
+        """The rest of the stream of a call: perhaps its answer, which then is that call's."""
+        plan, shaper = call.shaper.plan, call.shaper
+        server = plan.server
+        await call.take()
+        until_s = call.due_s
+        if call.outcome is not None:
+            until_s = self._clock.monotonic_s() + self._times.resume_s
+        beat = partial(self._in_time, turn, session, until_s)
+        hearing = Hearing(self._relay, turn, plan, shaper, name=call.name, beat=beat)
+        answer, mark, why = None, UNMARKED, "client_left"
+        try:
+            with hearing, self._exchange(turn, server, last) as exchange:
+                self._admit(turn, *await hearing.head(exchange))
+                await turn.responder.start_stream()
+                answer, mark = await hearing.pass_on(exchange, shaper.upstream_id)
+                exchange.let_end()
+            why = "answered"
+            call.finish("ok")
+        except Over as over:
+            why = over.why
+            if why in _LOST:
+                answer = shaper.failed()
+                call.finish(_FAILED)
+        except ServerFailed as failed:
+            why = failed.reason
+            note_failed(turn, server, failed, turn.responder.status)
+            if why not in RESUMED or not turn.responder.started:
+                answer = shaper.failed()
+                call.finish(_FAILED)
+        except TidegateError as error:  # the redactor: nothing unmasked leaves
+            why = error.code
+            answer = Answer(error_of(error, turn.responder.request_id, id=shaper.call.id))
+            call.finish(error.code)
+        finally:
+            call.let_go()
+            _note_resumed(turn, shaper, why)
+        return await _ended(turn, why) if answer is None else await _told(turn, answer, mark)
+
+    def _exchange(self, turn: Turn, server: ToolServer, last: Place | None) -> Exchange:
+        if turn.session is None:
+            raise TypeError("nobody listens without a session")
+        return self._relay.carriers.of(server.place).listening(
+            owner_of(turn.principal),
+            turn.session.upstream_id,
+            turn.revision,
+            None if last is None else last.upstream_id,
+        )
+
+    def _admit(self, turn: Turn, status: int, head: Mapping[str, str]) -> None:
+        """Whether the server gives a stream; raises Over and ServerFailed if it does not."""
+        if status == 404 and turn.session is not None:
+            self._relay.sessions.close(turn.session)
+            raise Over("session_ended")
+        if status in _WORDS:
+            raise Over(_WORDS[status])
+        if not 200 <= status < 300:
+            raise ServerFailed("status")
+        if head.get("content-type", "").split(";", 1)[0].strip().lower() != "text/event-stream":
+            raise Over("no_stream")
+
+    async def _still_good(self, turn: Turn, session: Session, scope: Scope, until_s: float) -> None:
+        """Whether this stream would be opened again now; raises Over if not."""
+        self._in_session(turn, session, until_s)
+        if self._policy() is not turn.policy:
+            raise Over("configuration_changed")
+        try:
+            principal = await identify(turn.policy.keys, turn.policy.tokens, scope)
+        except TidegateError:
+            raise Over("credential_ended") from None
+        if principal != turn.principal:
+            raise Over("credential_ended")
+
+    async def _in_time(self, turn: Turn, session: Session, until_s: float) -> None:
+        self._in_session(turn, session, until_s)
+
+    def _in_session(self, turn: Turn, session: Session, until_s: float) -> None:
+        """Listening keeps a session in use."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= until_s:
+            raise Over("lifetime")
+        if self._relay.sessions.find(session.id, turn.principal, now_s) is not session:
+            raise Over("session_ended")
+
+
+def _server(turn: Turn) -> ToolServer:
+    """The one that the client's session is with."""
+    return next(iter(turn.policy.servers.values()))
+
+
+def _nobodys(turn: Turn, server: ToolServer, session: Session) -> RunningCall:
+    owner = owner_of(turn.principal)
+    return RunningCall(owner, server.name, session.id, turn.peer, _NOBODYS.id, _NOBODYS.id)
+
+
+def _last_place(scope: Scope, session: Session) -> Place | None:
+    """Where the client says it was; raises Rejected for what it was never told."""
+    values = [value for name, value in scope["headers"] if name == _LAST_EVENT]
+    told = [value for value in values if value]
+    if not told:
+        return None
+    found = place(session.secret, told[0].decode("latin-1")) if len(values) == 1 else None
+    if found is None:
+        raise _refused(_BAD_PLACE, 400)
+    return found
+
+
+def _note_resumed(turn: Turn, shaper: Shaper, why: str) -> None:
+    subject = subject_of(shaper.call)
+    tool = subject.name if subject is not None and subject.kind == "tools" else None
+    turn.trail.step("resume", "ended", reason=why, method=shaper.call.method, tool=tool)
+
+
+async def _told(turn: Turn, answer: Answer, mark: Mark) -> str:
+    """The answer to the call, at the end of the stream."""
+    if not turn.responder.started:
+        await turn.responder.start_stream()
+    await turn.responder.end(event_of(answer.data, mark))
+    return "ok"
+
+
+async def _ended(turn: Turn, why: str) -> str:
+    """The end of a stream, or the refusal of one that has not begun."""
+    if turn.responder.started:
+        await turn.responder.end()
+        return "ok"
+    match why:
+        case "no_stream":
+            raise MethodNotAllowed("GET")
+        case "bad_place":
+            raise _refused(_BAD_PLACE, 400)
+        case "taken":
+            raise _refused("This stream has a reader already", 409)
+        case "session_ended":
+            raise Rejected(unknown_session(None), "gateway.not_found")
+        case "draining":
+            raise Overloaded("draining")
+        case _:
+            await turn.responder.json(502, generic(None, turn.responder.request_id))
+            return _FAILED
+
+
+def _refused(sentence: str, status: int) -> Rejected:
+    return Rejected(Refusal(error_body(None, Code.INVALID_REQUEST, sentence), status))
+
+
+__all__ = ["StreamCaps", "ToolStreams"]
