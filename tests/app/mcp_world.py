@@ -21,6 +21,7 @@ from tidegate.gateway.tool_carrier import Carriers
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_relay import ToolRelay
+from tidegate.gateway.tool_sessions import ToolSessions
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
 from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
@@ -29,6 +30,8 @@ from tidegate.jsonrpc import error_of
 from tidegate.limits import LimitTable, MemoryLedger
 from tidegate.limits.ledger import Limit
 from tidegate.mcp import Rule, RuleSet
+from tidegate.mcp.sessions import Sessions
+from tidegate.mcp.shelf import Shelf
 from tidegate.mcp.pin_store import MemoryPins, PinStore
 from tidegate.mcp.pins import Mode
 from tidegate.mcp.servers import ServerAddress
@@ -233,6 +236,7 @@ class World:
         transport: Any = None,
         pin: Mode = "off",
         pin_store: PinStore | None = None,
+        shelf: Shelf | None = None,
         **policy: Any,
     ) -> None:
         """`url` and `transport` are for a real server; then `script` is not used."""
@@ -267,7 +271,11 @@ class World:
             charging=Charging(MemoryLedger(self.clock), "test"),
             accounting=Accounting(self.records, self.metrics, self.clock),  # type: ignore[arg-type]
             relay=ToolRelay(
-                carriers, PinGate(self.pins, carriers), self.clock, self.upstream.times
+                carriers,
+                PinGate(self.pins, carriers),
+                self.clock,
+                self.upstream.times,
+                ToolSessions(Sessions(), self.clock, shelf),
             ),
             clock=self.clock,
         )

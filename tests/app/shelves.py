@@ -1,0 +1,108 @@
+"""A store for sessions in memory that several worlds share, and that can be away."""
+
+from collections.abc import Mapping
+
+from tests.app.virtual import clock_here
+from tests.contract.shelf.shelves import Model
+from tidegate.errors import StoreUnavailable
+from tidegate.mcp.shelf import Kind, Mark, News
+
+
+class SharedStore:
+    """What lies there, for the shelves of all processes."""
+
+    def __init__(self) -> None:
+        self.clock = clock_here()
+        self.models: dict[str, Model] = {}
+        self.away = False
+        self.asked: list[tuple[str, str]] = []
+
+    def shelf(self) -> "SharedShelf":
+        """For one more process."""
+        return SharedShelf(self)
+
+    def model(self, kind: Kind, word: str) -> Model:
+        """The documents of a kind; raises StoreUnavailable."""
+        self.asked.append((word, kind.name))
+        if self.away:
+            raise StoreUnavailable("away")
+        model = self.models.setdefault(kind.name, Model(kind))
+        model.now_s = self.clock.monotonic_s()
+        return model
+
+    @property
+    def written(self) -> bytes:
+        """Everything that somebody finds who reads the store."""
+        found = [
+            (key + document.group).encode() + document.value
+            for model in self.models.values()
+            for key, document in model.documents.items()
+        ]
+        return b"".join(found)
+
+
+class SharedShelf:
+    """A Shelf of one process."""
+
+    def __init__(self, store: SharedStore) -> None:
+        self.store = store
+        self._failed = False
+        self._owed: list[tuple[Kind, str]] = []
+
+    @property
+    def degraded(self) -> bool:
+        """See Shelf: whoever looks finds that it has mended by itself."""
+        if self._failed and not self.store.away:
+            self._serve()
+        return self._failed
+
+    def start(self) -> None:
+        """See Shelf."""
+
+    async def close(self) -> None:
+        """See Shelf."""
+
+    def _model(self, kind: Kind, word: str) -> Model:
+        try:
+            model = self.store.model(kind, word)
+        except StoreUnavailable:
+            self._failed = True
+            raise
+        self._serve()
+        return model
+
+    def _serve(self) -> None:
+        self._failed = False
+        owed, self._owed = self._owed, []
+        for kind, key in owed:
+            self.store.model(kind, "owed").drop(key)
+
+    async def get(self, kind: Kind, key: str) -> bytes | None:
+        """See Shelf."""
+        return self._model(kind, "get").get(key)
+
+    async def put(self, kind: Kind, key: str, value: bytes, group: str) -> None:
+        """See Shelf."""
+        self._model(kind, "put").put(key, value, group)
+
+    async def touch(self, kind: Kind, key: str) -> bool:
+        """See Shelf."""
+        return self._model(kind, "touch").touch(key)
+
+    async def drop(self, kind: Kind, key: str) -> bool:
+        """See Shelf."""
+        try:
+            return self._model(kind, "drop").drop(key)
+        except StoreUnavailable:
+            self._owed.append((kind, key))
+            raise
+
+    async def group(self, kind: Kind, group: str) -> Mapping[str, bytes]:
+        """See Shelf."""
+        return self._model(kind, "group").group(group)
+
+    async def news(self, kind: Kind, mark: Mark | None) -> News:
+        """See Shelf."""
+        changes = self._model(kind, "news").changes
+        now = Mark(1, len(changes))
+        return News(now, None if mark is None else frozenset(changes[mark.number :]))
