@@ -1,9 +1,10 @@
 """Run the conformance harness: `python -m tests.conformance [RUN ...] [--write]`.
 
 `make conformance` installs the harness and calls this. Every run is against a server of its own
-that `tidegate mcp serve` serves, or of a client behind `tidegate mcp connect`; then one tool and
-one front are broken on purpose, and the harness has to notice. `--write` expects from here on what
-is seen in runs that have only successes.
+that `tidegate mcp serve` serves, once directly and once through the gateway, where every check has
+to come out the same; or of a client behind `tidegate mcp connect`. Then something is broken on
+purpose in each of them, and the harness has to notice. `--write` expects from here on what is seen
+in direct runs that have only successes.
 """
 
 import argparse
@@ -16,6 +17,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from tests.conformance.fixture import broken_front
+from tests.conformance.gateway import gateway, losing
 from tests.conformance.harness import (
     CLIENT_RUNS,
     NODE,
@@ -39,6 +41,8 @@ TEETH = {
         "dns-rebinding-protection",
         "localhost-host-rebinding-rejected",
     ),
+    "a gateway that denies one tool": ("tools-call-image", "tools-call-image"),
+    "a hop that loses one member": ("tools-call-error", "tools-call-error"),
 }
 """What is broken, and the scenario and the one check that have to notice."""
 
@@ -61,30 +65,43 @@ async def bridged(run: ClientRun) -> list[Check]:
     return [check for check in checks if check.status != "SKIPPED"]
 
 
-async def whole(run: Run | ClientRun, table: Table) -> tuple[list[Check], list[str]]:
-    """All checks of one run, and what is wrong with them."""
+async def whole(
+    run: Run | ClientRun, table: Table, *, behind: bool = False
+) -> tuple[list[Check], list[str]]:
+    """All checks of one run, and what is wrong with them; `behind` the gateway, or directly."""
     began = time.monotonic()
+    name = f"{run.name} through the gateway" if behind else run.name
     if isinstance(run, ClientRun):
         checks = await bridged(run)
+    elif behind:
+        async with served(GOOD) as url, gateway(url) as front:
+            checks = await measured(run, front)
     else:
         async with served(GOOD) as url:
             checks = await measured(run, url)
     wrong = complaints(checks, table)
     good = sum(check.status == "SUCCESS" for check in checks)
-    say(f"{run.name}: {good}/{run.total} in {time.monotonic() - began:.1f} s")
+    say(f"{name}: {good}/{run.total} in {time.monotonic() - began:.1f} s")
     if good != run.total or total(table) != run.total:
-        wrong.append(f"{run.name}: {good} checks passed, {total(table)} are in the table")
-    return checks, wrong
+        wrong.append(f"{good} checks passed, {total(table)} are in the table")
+    return checks, [f"{name}: {line}" for line in wrong]
 
 
 @asynccontextmanager
 async def broken(what: str) -> AsyncIterator[str]:
-    if what.startswith("a tool"):
-        async with served(BROKEN_TOOL) as url:
-            yield url
-    else:
-        async with broken_front() as app, listening(app, bind(0)) as port:
-            yield f"http://127.0.0.1:{port}/mcp"
+    match what.split()[1]:
+        case "tool":
+            async with served(BROKEN_TOOL) as url:
+                yield url
+        case "front":
+            async with broken_front() as app, listening(app, bind(0)) as port:
+                yield f"http://127.0.0.1:{port}/mcp"
+        case "gateway":
+            async with served(GOOD) as url, gateway(url, denied=["test_image_content"]) as front:
+                yield front
+        case _:
+            async with losing("isError") as url, gateway(url) as front:
+                yield front
 
 
 async def tooth(what: str, scenario: str, check_id: str) -> list[str]:
@@ -101,11 +118,16 @@ async def everything(names: list[str], *, write: bool) -> int:
     wrong: list[str] = []
     tables = expected()
     for run in ALL_RUNS:
-        if run.name in (names or [run.name]):
-            checks, found = await whole(run, tables.get(run.name, {}))
-            if all(check.status == "SUCCESS" for check in checks):
-                seen[run.name] = counted(checks)
-            wrong += [f"{run.name}: {line}" for line in found]
+        if run.name not in (names or [run.name]):
+            continue
+        table = tables.get(run.name, {})
+        runs = [whole(run, table)]
+        if isinstance(run, Run):
+            runs.append(whole(run, table, behind=True))
+        (checks, found), *others = await asyncio.gather(*runs)
+        if all(check.status == "SUCCESS" for check in checks):
+            seen[run.name] = counted(checks)
+        wrong += [*found, *(line for _, lines in others for line in lines)]
     for what, (scenario, check_id) in TEETH.items():
         wrong += await tooth(what, scenario, check_id)
     for line in wrong:
