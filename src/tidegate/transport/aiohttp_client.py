@@ -15,41 +15,30 @@ import asyncio
 import io
 import logging
 import ssl
-from collections.abc import Mapping
 from functools import partial
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest
+from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 from aiohttp.connector import Connection
-from aiohttp.http_exceptions import LineTooLong
+from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 from yarl import URL
 
-from tidegate import __version__
+from tidegate.transport.again import Addresses, Answer, Bounds, ask, caused_by
 from tidegate.transport.connecting import connecting, make_socket
 from tidegate.transport.decoding import DecodeError, decoder_for
+from tidegate.transport.fields import request_fields, response_fields
 from tidegate.transport.upstream import Attempt, Failure, ResponseSink, UpstreamRequest
 
 logger = logging.getLogger(__name__)
 
 _KEEPALIVE_S = 15.0
 _AT_ONCE_S = 0.5  # a long round trip: the news of an earlier close may be under way that long
-_READ_BYTES = 65_536
-_FIELD_BYTES = 8_190
-_FIELDS = 100
+_BOUNDS = Bounds(read_bytes=65_536, line_bytes=8_190, field_bytes=8_190, fields=100)
 _HEAD_BYTES = 65_536
 _ONE_WRITE_BYTES = 262_144
-
-# What describes one connection or one coding says nothing about the decoded body.
-_NOT_PASSED_ON = frozenset(
-    b"connection content-encoding content-length keep-alive proxy-authenticate proxy-connection "
-    b"set-cookie set-cookie2 te trailer transfer-encoding upgrade".split()
-)
-_OURS_TO_SET = frozenset(
-    name.decode() for name in (*_NOT_PASSED_ON, b"expect", b"host") if name != b"content-encoding"
-)
 
 
 class AiohttpTransport:
@@ -77,10 +66,10 @@ class AiohttpTransport:
             auto_decompress=False,
             trust_env=False,
             skip_auto_headers=("Accept", "Accept-Encoding", "Content-Type", "User-Agent"),
-            read_bufsize=_READ_BYTES,
-            max_line_size=_FIELD_BYTES,
-            max_field_size=_FIELD_BYTES,
-            max_headers=_FIELDS,
+            read_bufsize=_BOUNDS.read_bytes,
+            max_line_size=_BOUNDS.line_bytes,
+            max_field_size=_BOUNDS.field_bytes,
+            max_headers=_BOUNDS.fields,
         )
         # One rule for sending again, ours: aiohttp's own also covers sockets that were fresh.
         self._session._retry_connection = False  # noqa: SLF001
@@ -111,7 +100,9 @@ class AiohttpTransport:
         """Begin; the first callback comes from a later turn of the loop."""
         if self._session is None or self._connector is None:
             raise RuntimeError("open the transport first")
-        attempt = _Attempt(self._session, request, sink, connect_s, self._at_once_s)
+        attempt = _Attempt(
+            self._session, self._connector, request, sink, connect_s, self._at_once_s
+        )
         self._connector.wanted_by[attempt.task] = attempt
         self._attempts.add(attempt)
         attempt.task.add_done_callback(partial(self._done, attempt))
@@ -134,17 +125,15 @@ class _Attempt:
     def __init__(
         self,
         session: aiohttp.ClientSession,
+        connector: "_Connector",
         request: UpstreamRequest,
         sink: ResponseSink,
         connect_s: float,
         at_once_s: float,
     ) -> None:
         self._at_once_s, self._taken_s = at_once_s, 0.0
-        self._session, self._request, self._sink = session, request, sink
-        # Nothing but the connection is timed here. The threshold keeps aiohttp from rounding up.
-        self._timeout = aiohttp.ClientTimeout(
-            total=None, connect=connect_s, ceil_threshold=float("inf")
-        )
+        self._session, self._connector = session, connector
+        self._request, self._sink, self._connect_s = request, sink, connect_s
         self._over = False
         self.wants_fresh = False
         self._flowing = asyncio.Event()
@@ -152,6 +141,11 @@ class _Attempt:
         self._socket: _Socket | None = None
         self._content: aiohttp.StreamReader | None = None
         self.task = asyncio.get_running_loop().create_task(self._run())
+
+    @property
+    def url(self) -> str:
+        """What is asked."""
+        return self._request.url
 
     def pause(self) -> None:
         self._flowing.clear()
@@ -191,7 +185,7 @@ class _Attempt:
     async def _run(self) -> None:
         try:
             response = await self._answer()
-        except (aiohttp.ClientError, OSError, ValueError) as error:
+        except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
             self.fail(_failure(error))
             return
         try:
@@ -204,9 +198,9 @@ class _Attempt:
             self._drop_socket()
             response.close()
 
-    async def _answer(self) -> aiohttp.ClientResponse:
+    async def _answer(self) -> Answer:
         try:
-            return await self._send()
+            return await self._again() or await self._send()
         except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
             lasted_s = asyncio.get_running_loop().time() - self._taken_s
             was_dead = self._socket is not None and not self._socket.is_fresh
@@ -215,27 +209,42 @@ class _Attempt:
         self.wants_fresh = True
         return await self._send()
 
-    async def _send(self) -> aiohttp.ClientResponse:
+    async def _again(self) -> Answer | None:
+        """The short way, on a connection that was kept; None if there is none."""
+        addresses, request = self._connector.addresses, self._request
+        key = addresses.key_of(request)
+        if key is None or len(request.body) > _ONE_WRITE_BYTES:
+            return None
+        head = addresses.head(request)
+        if head is None or (connection := await self._connector.kept(key, self)) is None:
+            return None
+        return await ask(connection, head + request.body, _BOUNDS)
+
+    async def _send(self) -> Answer:
         request = self._request
         self._socket = None
-        return await self._session.request(
+        found = await self._session.request(
             request.method,
             URL(request.url, encoded=True),
-            headers=_request_headers(request.headers),
+            headers=CIMultiDict(request_fields(request.headers)),
             data=_payload(request.body),
             proxy=request.proxy,
             allow_redirects=False,
-            timeout=self._timeout,
+            # Only the connection is timed here. The threshold keeps aiohttp from rounding up.
+            timeout=aiohttp.ClientTimeout(
+                total=None, connect=self._connect_s, ceil_threshold=float("inf")
+            ),
         )
+        return Answer(found.status, found.headers, found.raw_headers, found.content, found.close)
 
-    async def _push(self, response: aiohttp.ClientResponse) -> None:
+    async def _push(self, response: Answer) -> None:
         if response.status < 200:
             raise DecodeError("an upgrade nobody asked for")
         if sum(len(name) + len(value) for name, value in response.raw_headers) > _HEAD_BYTES:
             self.fail(Failure.TOO_LARGE)
             return
         decoder = decoder_for(",".join(response.headers.getall("Content-Encoding", ())))
-        self._sink.on_head(response.status, _response_headers(response))
+        self._sink.on_head(response.status, response_fields(response.raw_headers))
         content = self._content = response.content
         if self._socket is not None and not self._socket.is_connected():
             self.lost()
@@ -266,6 +275,7 @@ class _Connector(aiohttp.TCPConnector):
             socket_factory=make_socket,
         )
         self.sockets: set[_Socket] = set()
+        self.addresses = Addresses()
         self.wanted_by: dict[asyncio.Task[None], _Attempt] = {}
         self._factory = partial(_Socket, loop=self._loop, register=self.sockets)  # type: ignore[assignment]
 
@@ -291,6 +301,18 @@ class _Connector(aiohttp.TCPConnector):
         if isinstance(socket, _Socket) and attempt is not None:
             socket.take(connection, attempt)
             attempt.took(socket)
+            self.addresses.learn(attempt.url, req)
+        return connection
+
+    async def kept(self, key: ConnectionKey, attempt: _Attempt) -> Connection | None:
+        """A connection out of the pool, taken for `attempt`."""
+        while (connection := await self._get(key, [])) is not None:
+            socket = connection.protocol
+            if isinstance(socket, _Socket) and not socket.should_close:
+                socket.take(connection, attempt)
+                attempt.took(socket)
+                break
+            connection.close()
         return connection
 
 
@@ -354,25 +376,6 @@ def _payload(body: bytes) -> bytes | io.BytesIO | None:
     return io.BytesIO(body) if len(body) > _ONE_WRITE_BYTES else body or None
 
 
-def _request_headers(pairs: tuple[tuple[str, str], ...]) -> CIMultiDict[str]:
-    headers = CIMultiDict(pair for pair in pairs if pair[0].lower() not in _OURS_TO_SET)
-    # A compressed event stream tends to be held back by whoever compresses it.
-    headers.setdefault("Accept-Encoding", "identity")
-    headers.setdefault("User-Agent", f"tidegate/{__version__}")
-    return headers
-
-
-def _response_headers(response: aiohttp.ClientResponse) -> Mapping[str, str]:
-    headers: dict[str, str] = {}
-    for raw_name, raw_value in response.raw_headers:
-        lower = raw_name.lower()
-        if lower in _NOT_PASSED_ON:
-            continue
-        name, value = lower.decode("latin-1"), raw_value.decode("latin-1")
-        headers[name] = f"{headers[name]}, {value}" if name in headers else value
-    return headers
-
-
 def _failure(error: BaseException) -> Failure:
     match error:
         case (
@@ -384,17 +387,9 @@ def _failure(error: BaseException) -> Failure:
             | TimeoutError()
         ):
             return Failure.UNREACHABLE
-        case aiohttp.ClientResponseError():
-            return Failure.TOO_LARGE if _caused_by_length(error) else Failure.MALFORMED
+        case aiohttp.ClientResponseError() | HttpProcessingError():
+            return Failure.TOO_LARGE if caused_by(error, LineTooLong) else Failure.MALFORMED
         case aiohttp.ClientError() | OSError():
             return Failure.RESET
         case _:
             return Failure.MALFORMED
-
-
-def _caused_by_length(error: BaseException | None) -> bool:
-    while error is not None:
-        if isinstance(error, LineTooLong):
-            return True
-        error = error.__cause__
-    return False

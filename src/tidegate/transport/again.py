@@ -1,0 +1,131 @@
+"""How is a connection that was kept asked once more?
+
+For each exchange aiohttp builds a request, a response and a writer, which costs more than all the
+rest of it. What they found out about an address when it was first asked stays true: later
+requests are one write to a socket of aiohttp's pool, and their answers come out of its parser.
+Lives here: that. Does not live here: the first exchange, the pool, when to send again
+(aiohttp_client).
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+import aiohttp
+from aiohttp.client_reqrep import ClientRequest, ConnectionKey
+from aiohttp.connector import Connection
+from multidict import CIMultiDictProxy
+
+from tidegate.transport.fields import request_fields
+from tidegate.transport.upstream import UpstreamRequest
+
+_MOST_KNOWN: Final = 256
+_UPGRADE: Final = 101
+_WITHOUT_LENGTH: Final = frozenset({"GET", "HEAD", "OPTIONS", "TRACE"})
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """How aiohttp's parser is set up: bytes of a read, a line, a field; fields of a head."""
+
+    read_bytes: int
+    line_bytes: int
+    field_bytes: int
+    fields: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """The head of an answer and where its body comes from; `close` gives up what still comes."""
+
+    status: int
+    headers: CIMultiDictProxy[str]
+    raw_headers: tuple[tuple[bytes, bytes], ...]
+    content: aiohttp.StreamReader
+    close: Callable[[], None]
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    key: ConnectionKey
+    target: str
+    host: str
+
+
+class Addresses:
+    """What is known of each URL that was asked before; bounded."""
+
+    def __init__(self) -> None:
+        self._known: dict[str, _Known] = {}
+
+    def learn(self, url: str, request: ClientRequest) -> None:
+        """Remember how aiohttp asks for `url`; not through a proxy, nor with a password in it."""
+        if url in self._known or request.proxy is not None or "@" in url:
+            return
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.pop(next(iter(self._known)))
+        host = request.headers["Host"]
+        self._known[url] = _Known(request.connection_key, request.url.raw_path_qs, host)
+
+    def key_of(self, request: UpstreamRequest) -> ConnectionKey | None:
+        """Under which the pool keeps connections for it; None if it is not known."""
+        known = self._known.get(request.url)
+        return None if known is None or request.proxy is not None else known.key
+
+    def head(self, request: UpstreamRequest) -> bytes | None:
+        """The bytes before the body; None for what must not be sent like this."""
+        known = self._known.get(request.url)
+        if known is None:
+            return None
+        fields = request_fields(request.headers)
+        lines = [f"{request.method} {known.target} HTTP/1.1", f"Host: {known.host}"]
+        lines += [f"{name}: {value}" for name, value in fields]
+        if request.body or request.method not in _WITHOUT_LENGTH:
+            lines.append(f"Content-Length: {len(request.body)}")
+        text = "\r\n".join(lines)
+        breaks = len(lines) - 1
+        if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
+            return None  # aiohttp says what is wrong with it
+        return f"{text}\r\n\r\n".encode()
+
+
+async def ask(connection: Connection, data: bytes, bounds: Bounds) -> Answer:
+    """Send `data` and wait for the head of the answer; the connection is given back at its end.
+
+    Raises what aiohttp raises for a socket that fails, and HttpProcessingError for a head that
+    is none.
+    """
+    protocol, transport = connection.protocol, connection.transport
+    if protocol is None or transport is None:
+        connection.close()
+        raise aiohttp.ServerDisconnectedError
+    try:
+        protocol.set_response_params(
+            read_until_eof=True,
+            auto_decompress=False,
+            read_bufsize=bounds.read_bytes,
+            max_line_size=bounds.line_bytes,
+            max_field_size=bounds.field_bytes,
+            max_headers=bounds.fields,
+        )
+        transport.write(data)
+        while True:
+            message, content = await protocol.read()
+            if message.code >= 200 or message.code == _UPGRADE:
+                break
+    except BaseException:
+        connection.close()
+        raise
+    content.on_eof(connection.release)
+    return Answer(message.code, message.headers, message.raw_headers, content, connection.close)
+
+
+def caused_by(error: BaseException, kind: type[BaseException]) -> bool:
+    """Whether one of this kind stands behind `error`."""
+    found: BaseException | None = error
+    while found is not None and not isinstance(found, kind):
+        found = found.__cause__
+    return found is not None
+
+
+__all__ = ["Addresses", "Answer", "Bounds", "ask", "caused_by"]
