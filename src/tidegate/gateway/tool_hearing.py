@@ -106,7 +106,7 @@ class Hearing:
             if incoming.value is None and self._shaper.primes:
                 await self._tell(b"", incoming)
             return None
-        self._shaper.learn(message)
+        await self._relay.shared.learn(self._shaper, message)
         if isinstance(message, Note):
             self._relay.pins.heard(self._plan.server, message)
         # Without bytes of its own it came in an array, of any size.

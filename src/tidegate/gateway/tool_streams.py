@@ -13,7 +13,13 @@ from functools import partial
 from typing import Final
 
 from tidegate.clock import Clock
-from tidegate.errors import MethodNotAllowed, Overloaded, RateLimited, TidegateError
+from tidegate.errors import (
+    MethodNotAllowed,
+    Overloaded,
+    RateLimited,
+    StoreUnavailable,
+    TidegateError,
+)
 from tidegate.gateway.identify import identify
 from tidegate.gateway.respond import Scope
 from tidegate.gateway.tool_answer import Answer, Shaper, event_of
@@ -214,7 +220,7 @@ class ToolStreams:
     def _admit(self, turn: Turn, status: int, head: Mapping[str, str]) -> None:
         """Whether the server gives a stream; raises Over and ServerFailed if it does not."""
         if status == 404 and turn.session is not None:
-            self._relay.sessions.close(turn.session)
+            self._relay.shared.end_soon(turn.session)
             raise Over("session_ended")
         if status in _WORDS:
             raise Over(_WORDS[status])
@@ -225,7 +231,7 @@ class ToolStreams:
 
     async def _still_good(self, turn: Turn, session: Session, scope: Scope, until_s: float) -> None:
         """Whether this stream would be opened again now; raises Over if not."""
-        self._in_session(turn, session, until_s)
+        await self._in_time(turn, session, until_s)
         if self._policy() is not turn.policy:
             raise Over("configuration_changed")
         try:
@@ -236,10 +242,11 @@ class ToolStreams:
             raise Over("credential_ended")
 
     async def _in_time(self, turn: Turn, session: Session, until_s: float) -> None:
-        self._in_session(turn, session, until_s)
-
-    def _in_session(self, turn: Turn, session: Session, until_s: float) -> None:
         """Listening keeps a session in use."""
+        try:
+            await self._relay.shared.bring(session.id, turn.principal)
+        except StoreUnavailable:
+            raise Over("session_ended") from None
         now_s = self._clock.monotonic_s()
         if now_s >= until_s:
             raise Over("lifetime")
