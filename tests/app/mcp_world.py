@@ -22,6 +22,7 @@ from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_sessions import ToolSessions
+from tidegate.gateway.tool_streams import StreamCaps
 from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
 from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
@@ -62,6 +63,7 @@ class Asked:
         self.header_names = [name for name, _ in request.headers]
         self.raw = request.body
         self.gone = asyncio.Event()
+        self.paused = False
         self._sink = sink
         self._over = False
 
@@ -113,7 +115,8 @@ class Asked:
         self.whole({"jsonrpc": "2.0", "id": self.message["id"], "result": result}, **more)
 
     def pause(self) -> None:
-        """Of Attempt."""
+        """Of Attempt: its reader does not keep up."""
+        self.paused = True
 
     def resume(self) -> None:
         """Of Attempt."""
@@ -236,6 +239,7 @@ class World:
         transport: Any = None,
         pin: Mode = "off",
         pin_store: PinStore | None = None,
+        caps: StreamCaps | None = None,
         shelf: Shelf | None = None,
         **policy: Any,
     ) -> None:
@@ -278,6 +282,7 @@ class World:
                 ToolSessions(Sessions(), self.clock, shelf),
             ),
             clock=self.clock,
+            caps=caps,
         )
         self.client = ASGIClient(self)
         self._requests = 0

@@ -76,6 +76,9 @@ class FakeService:
     async def close(self) -> None:
         self.told.append("close")
 
+    def let_go(self) -> None:
+        self.told.append("let go")
+
     def cut(self) -> None:
         self.told.append("cut")
         if not self.ignores_cut:

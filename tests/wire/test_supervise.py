@@ -52,7 +52,7 @@ def test_both_listeners_answer_and_one_line_says_where(
             assert (out, line in err) == ("", True)
             ready.stop()
             assert await running.code() == 0
-            assert running.service.told == ["open", "close"]
+            assert running.service.told == ["open", "let go", "close"]
 
     run(body())
 
@@ -81,7 +81,7 @@ def test_a_signal_lets_running_requests_end_and_readiness_says_so(
                 answered = await client.answer()
                 assert (answered.status, answered.header("connection")) == (200, "close")
             assert await running.code() == 0
-            assert service.told == ["open", "close"]
+            assert service.told == ["open", "let go", "close"]
         assert events(caplog.records) == ["ready", "ready", "draining"]
 
     run(body())
@@ -106,7 +106,7 @@ def test_what_still_runs_at_the_limit_is_cut(
                 assert answered.status == 503
                 assert (b"gateway.overloaded" in answered.body) == ignores_cut
             assert await running.code() == 0
-            assert service.told == ["open", "cut", "close"]
+            assert service.told == ["open", "let go", "cut", "close"]
         assert "drain_limit_reached" in events(caplog.records)
 
     run(body())
@@ -125,7 +125,7 @@ def test_a_second_signal_ends_the_drain_at_once(run: Run) -> None:
                 send_signal(INT)
                 assert await running.code() == 130
                 assert (await client.answer()).status == 503
-            assert service.told == ["open", "close"]
+            assert service.told == ["open", "let go", "close"]
 
     run(body())
 
@@ -325,7 +325,7 @@ def test_what_runs_beside_starts_before_and_ends_after_the_gateway(run: Run) -> 
 
         async with supervised(service, companion=companion(), also=show) as running:
             assert await running.code() == 0
-            assert service.told == ["companion", "open", "shown", "close", "companion left"]
+            assert service.told == ["companion", "open", "shown", "let go", "close", "companion left"]
 
     run(body())
 

@@ -134,7 +134,7 @@ def test_it_opens_accepts_when_told_and_drains_when_told(run: Run) -> None:
                 service.go.set()
                 assert (await client.answer()).header("connection") == "close"
             assert await parent.code() == 0
-            assert service.told == ["open", "close"]
+            assert service.told == ["open", "let go", "close"]
             # Its numbers, when nothing can be added to them any more.
             told = await parent.told()
             assert told.number == 0
@@ -155,7 +155,7 @@ def test_at_once_means_at_once(run: Run) -> None:
                 await parent.says(words.Leave())
                 assert (await client.answer()).status == 503
             assert await parent.code() == 130
-            assert service.told == ["open", "close"]
+            assert service.told == ["open", "let go", "close"]
 
     run(body())
 
@@ -173,7 +173,7 @@ def test_what_still_runs_at_the_limit_is_cut(run: Run) -> None:
                 await parent.says(words.Drain())
                 assert (await client.answer()).status == 503
             assert await parent.code() == 0
-            assert service.told == ["open", "cut", "close"]
+            assert service.told == ["open", "let go", "cut", "close"]
 
     run(body())
 
@@ -231,7 +231,7 @@ def test_an_end_while_it_opens_closes_again(run: Run) -> None:
             await parent.hears(words.Leaving())
             service.go.set()
             assert await parent.code() == 0
-            assert service.told == ["open", "close"]
+            assert service.told == ["open", "let go", "close"]
 
     run(body())
 

@@ -176,7 +176,12 @@ class Gateway:
             last_first.push_async_callback(self._charging.drain, _SETTLE_S)
             last_first.push_async_callback(self._transport.close)
             last_first.push_async_callback(self._token_keys.close)
-            await self._tool_upstream.drain(_SETTLE_S)
+            last_first.push_async_callback(self._tool_upstream.drain, _SETTLE_S)
+            await self._tools.close()
+
+    def let_go(self) -> None:
+        """A drain begins: end the streams that would never end by themselves."""
+        self._tools.streams.let_go()
 
     def cut(self) -> None:
         """The drain limit is reached: end every answer that still runs, honestly."""

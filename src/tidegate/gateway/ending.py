@@ -24,6 +24,9 @@ _FIRST_REQUEST_S = 0.25
 class Cut(Protocol):
     """What ends answers."""
 
+    def let_go(self) -> None:
+        """A drain begins: end what would never end by itself."""
+
     def cut(self) -> None:
         """End every answer that still runs."""
 
@@ -61,6 +64,7 @@ class Ending:
     async def drain(self, listener: Listener, cut: Cut, settings: Settings) -> None:
         """Take `listener` out of service; returns when its answers have ended, or must."""
         listener.stop()
+        cut.let_go()
         logger.info("draining", extra={"running": listener.running})
         # Who was accepted in the last moment has not asked yet, and would not ask again.
         await self._unless_forced(listener.met(), _FIRST_REQUEST_S)

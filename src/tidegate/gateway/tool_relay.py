@@ -26,7 +26,7 @@ from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Id, Notification, Tree, error_of
 from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
-from tidegate.mcp.stream_places import UNMARKED, Mark
+from tidegate.mcp.stream_places import UNMARKED, Mark, makes_place
 from tidegate.mcp.stream_places import mark as marked
 from tidegate.transport.upstream import Failure
 
@@ -54,7 +54,7 @@ class ToolRelay:
         times: ToolTimes | None = None,
         shared: ToolSessions | None = None,
     ) -> None:
-        self._carriers = carriers
+        self.carriers = carriers
         self._clock = clock
         self.pins = pins
         self.times = times = times or ToolTimes()
@@ -66,7 +66,7 @@ class ToolRelay:
 
     async def deliver(self, turn: Turn, plan: Plan) -> int:
         """Forward what has no answer; the upstream's status, 0 for none."""
-        carrier = self._carriers.of(plan.server.place)
+        carrier = self.carriers.of(plan.server.place)
         try:
             with carrier.exchange(plan.asked(turn)) as exchange:
                 status, _ = await exchange.head()
@@ -89,7 +89,7 @@ class ToolRelay:
         server, call = plan.server, plan.request
         if call.method == "initialize" and not turn.revision.modern:
             self.shared.check()
-        carrier = self._carriers.of(server.place)
+        carrier = self.carriers.of(server.place)
         client = collected or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
         with ExitStack() as held:
             running = held.enter_context(
@@ -150,7 +150,7 @@ class ToolRelay:
             await turn.responder.empty(200)
             return
         server = next(iter(turn.policy.servers.values()))
-        carrier = self._carriers.of(server.place)
+        carrier = self.carriers.of(server.place)
         try:
             with carrier.ending(session.upstream_id, session.version) as exchange:
                 status, _ = await exchange.head()
@@ -221,7 +221,7 @@ class ToolRelay:
     ) -> Mark:
         """What the client of a call is told of the place of an event, if it can come back."""
         session = turn.session
-        if incoming.event_id is None or session is None or not self._resumes(client):
+        if session is None or not makes_place(incoming) or not self._resumes(client):
             return UNMARKED
         if client.resumable is None:
             client.resumable = self.resumables.begin(session, shaper, cancel, due_s)

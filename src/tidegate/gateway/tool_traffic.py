@@ -20,7 +20,7 @@ decisions (mcp), how a message is carried (tool_relay), what a client gets (tool
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -39,6 +39,7 @@ from tidegate.gateway.tool_answer import Answer, Collected
 from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
 from tidegate.gateway.tool_federation import ToolFederation
 from tidegate.gateway.tool_relay import ToolRelay
+from tidegate.gateway.tool_streams import StreamCaps, ToolStreams
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
@@ -65,15 +66,21 @@ class ToolTraffic:
         accounting: Accounting,
         relay: ToolRelay,
         clock: Clock,
+        caps: StreamCaps | None = None,
     ) -> None:
         self._policy = policy
         self._bodies = bodies
         self._charging = charging
         self._accounting = accounting
         self.relay = relay
+        self.streams = ToolStreams(relay, policy, clock, caps)
         self._federation = ToolFederation(relay, clock, keep_alive_s=relay.times.keep_alive_s)
         self._call_s = relay.times.total_s
         self._clock = clock
+
+    async def close(self) -> None:
+        """Settle what calls hold that nobody came back for."""
+        await self.relay.resumables.close()
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
         """Answer one request; raises the TidegateError that the client gets otherwise."""
@@ -100,6 +107,8 @@ class ToolTraffic:
                 match scope["method"]:
                     case "POST":
                         await self._post(turn, account, scope, receive)
+                    case "GET":
+                        account.outcome = await self.streams.serve(turn, scope)
                     case "DELETE":
                         await self._delete(turn)
                     case _:
@@ -176,7 +185,9 @@ class ToolTraffic:
         if plan.refusal is not None:
             await _respond(turn, plan.refusal)
         elif isinstance(plan.message, Request):
-            plan.outcome = await self._forward(turn, plan)
+            endless = plan.message.method == "subscriptions/listen"
+            with self.streams.slot(turn.principal) if endless else nullcontext():
+                plan.outcome = await self._forward(turn, plan)
         elif plan.forwards and await self.relay.deliver(turn, plan) == 404 and turn.session:
             raise Rejected(no_session(None), "gateway.not_found")
         else:

@@ -62,6 +62,9 @@ class Service(Protocol):
     async def close(self) -> None:
         """After the last request."""
 
+    def let_go(self) -> None:
+        """A drain begins: end what would never end by itself."""
+
     def cut(self) -> None:
         """End every answer that still runs."""
 
