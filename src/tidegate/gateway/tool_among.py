@@ -18,6 +18,7 @@ from tidegate.mcp.authorize import (
     NO_RULE,
     OPEN,
     UNKNOWN_METHOD,
+    UNKNOWN_TASK,
     authorize,
     subject_of,
 )
@@ -176,11 +177,11 @@ def _owned(turn: Turn, plan: Plan, message: Request, sessions: Sessions) -> None
     if message.method in TASKS:
         task_id = (message.params or {}).get("taskId")
         holders = [n for n in servers if sessions.task_tool(turn.principal, n, task_id) is not None]
-        # With two of one id nobody can tell which is meant.
-        if len(holders) == 1:
+        if len(holders) > 1:  # nobody can tell which of them is meant
+            _refused(turn, plan, message, Deny(METHODS, UNKNOWN_TASK))
+            return
+        if holders:
             plan.server = servers[holders[0]]
-        elif holders:
-            task_id = None
     decision = decided(turn, plan.server, message, sessions)
     note(turn, plan.server, message, decision)
     if isinstance(decision, Deny):

@@ -103,8 +103,7 @@ class Listening:
         running = {task for task, ear in zip(tasks, ears, strict=True) if ear.ack is not None}
         # With nothing to hear of it is still a subscription, until the client leaves.
         while running or not any(ear.ack is not None for ear in ears):
-            waiting = asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
-            done, running = await client.waiting_for(waiting if running else _for_ever())
+            done, running = await client.waiting_for(_some_end(running))
             words = [task.result() for task in done]
             if any(word != "ok" for word in words):
                 answer = Answer(generic(plan.request.id, turn.responder.request_id))
@@ -165,9 +164,13 @@ async def _first_of(event: asyncio.Event, task: asyncio.Task[str]) -> None:
         waiting.cancel()
 
 
-async def _for_ever() -> tuple[set[asyncio.Task[str]], set[asyncio.Task[str]]]:
-    await asyncio.Event().wait()
-    return set(), set()
+async def _some_end(
+    running: set[asyncio.Task[str]],
+) -> tuple[set[asyncio.Task[str]], set[asyncio.Task[str]]]:
+    """Those that are over, once some are, and the others; of none nothing ever is."""
+    if not running:
+        await asyncio.Event().wait()
+    return await asyncio.wait(running, return_when=asyncio.FIRST_COMPLETED)
 
 
 __all__ = ["Listening"]
