@@ -5,6 +5,7 @@ named by what happened. Does not live here: when something happens (the path fun
 listener (admin). Never a label: keys, principals, request ids, model names as clients send them.
 """
 
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
@@ -14,6 +15,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4, generate_latest
 from prometheus_client.registry import Collector
 
+from tidegate.gateway.labeled import Labeled
 from tidegate.gateway.target_rows import TargetRow
 
 OTHER = "other"
@@ -78,7 +80,7 @@ class Metrics:
 
     def __init__(self) -> None:
         self._registry = CollectorRegistry()
-        self._names: dict[str, set[str]] = {}
+        self._names: defaultdict[str, set[str]] = defaultdict(set)
         self.watched = Watched()
         self._make_counters()
         self._make_histograms()
@@ -237,30 +239,30 @@ class Metrics:
             "server",
             "decision",
         )
-        self._reload_failures = counter("config_reload_failures", "Configurations refused.")
+        self._reload_failures = Counter(
+            "tidegate_config_reload_failures", "Configurations refused.", registry=self._registry
+        )
 
     def _make_histograms(self) -> None:
-        self._request_seconds = Histogram(
-            "tidegate_request_seconds",
-            "Duration of authenticated requests.",
-            ("surface",),
-            buckets=_SECONDS,
-            registry=self._registry,
+        self._request_seconds = self._histogram(
+            "request_seconds", "Duration of authenticated requests.", "surface"
         )
-        self._first_byte = Histogram(
-            "tidegate_first_byte_seconds",
+        self._first_byte = self._histogram(
+            "first_byte_seconds",
             "From asking the provider that answered to its first content leaving.",
-            ("provider",),
-            buckets=_SECONDS,
-            registry=self._registry,
+            "provider",
         )
 
-    def _counter(self, name: str, text: str, *labels: str) -> Counter:
-        return Counter(f"tidegate_{name}", text, labels, registry=self._registry)
+    def _counter(self, name: str, text: str, *labels: str) -> Labeled[Counter]:
+        return Labeled(Counter(f"tidegate_{name}", text, labels, registry=self._registry))
+
+    def _histogram(self, name: str, text: str, label: str) -> Labeled[Histogram]:
+        full, where = f"tidegate_{name}", self._registry
+        return Labeled(Histogram(full, text, (label,), buckets=_SECONDS, registry=where))
 
     def _bounded(self, label: str, value: str) -> str:
         """`value`, or "other" once this label has as many values as a scrape should carry."""
-        known = self._names.setdefault(label, set())
+        known = self._names[label]
         if value in known:
             return value
         if len(known) >= _MOST_VALUES or len(value) > 128:

@@ -8,12 +8,14 @@ keys never get in. Does not live here: time and files (store), the hash chain (c
 
 import hashlib
 import hmac
-import json
 import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from math import isfinite
 from typing import Literal, NamedTuple
+
+import msgspec
 
 from tidegate.policy import Principal
 
@@ -43,13 +45,10 @@ _SECRET_SHAPE = re.compile(
     r"|[A-Za-z0-9]{41}"
 )
 
-_ENCODE = json.JSONEncoder(
-    sort_keys=True,
-    separators=(",", ":"),
-    ensure_ascii=False,
-    allow_nan=False,
-    check_circular=False,
-).encode
+_ENCODE = msgspec.json.Encoder(order="deterministic").encode
+# Words of ours and of the configuration are few and come again and again.
+_MOST_REMEMBERED, _MOST_NAME_CHARS = 4096, 128
+_ODD_NAME, _ODD_WORD = "odd-name", "odd-word"
 
 Written = int | float | str
 """A value as it stands in the file."""
@@ -237,7 +236,7 @@ class Trail:
 
 def canonical(value: object) -> str:
     """The one JSON text for `value`: sorted keys, no spaces, no escapes beyond the needed."""
-    return _ENCODE(value)
+    return _ENCODE(value).decode()
 
 
 def _step(step: Step, hash_key: bytes) -> dict[str, object]:
@@ -307,11 +306,21 @@ def _number(value: float, hash_key: bytes) -> Written:
 
 
 def _configured(text: str) -> str:
-    return str(text) if _CONFIGURED_NAME.fullmatch(text) else "odd-name"
+    return _name(text) if len(text) <= _MOST_NAME_CHARS else _ODD_NAME
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _name(text: str) -> str:
+    return str(text) if _CONFIGURED_NAME.fullmatch(text) else _ODD_NAME
 
 
 def _word(text: str) -> str:
-    return str(text) if _WORD.fullmatch(text) else "odd-word"
+    return _known_word(text) if len(text) <= _MOST_NAME_CHARS else _ODD_WORD
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _known_word(text: str) -> str:
+    return str(text) if _WORD.fullmatch(text) else _ODD_WORD
 
 
 def _hash(text: str, hash_key: bytes) -> str:
