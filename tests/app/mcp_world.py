@@ -17,7 +17,8 @@ from tidegate.gateway.charge import Charging
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.respond import Responder
-from tidegate.gateway.tool_carrier import Carriers
+from tidegate.gateway.tool_carriers import Carriers
+from tidegate.gateway.tool_children import Children, ChildSettings
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_relay import ToolRelay
@@ -31,11 +32,11 @@ from tidegate.jsonrpc import error_of
 from tidegate.limits import LimitTable, MemoryLedger
 from tidegate.limits.ledger import Limit
 from tidegate.mcp import Rule, RuleSet
-from tidegate.mcp.sessions import Sessions
-from tidegate.mcp.shelf import Shelf
 from tidegate.mcp.pin_store import MemoryPins, PinStore
 from tidegate.mcp.pins import Mode
 from tidegate.mcp.servers import ServerAddress
+from tidegate.mcp.sessions import Sessions
+from tidegate.mcp.shelf import Shelf
 from tidegate.policy import Principal
 from tidegate.records.entries import Trail
 from tidegate.redaction import RedactionPolicy
@@ -239,8 +240,8 @@ class World:
         transport: Any = None,
         pin: Mode = "off",
         pin_store: PinStore | None = None,
-        caps: StreamCaps | None = None,
         shelf: Shelf | None = None,
+        caps: StreamCaps | None = None,
         **policy: Any,
     ) -> None:
         """`url` and `transport` are for a real server; then `script` is not used."""
@@ -261,7 +262,11 @@ class World:
         self.upstream = ToolUpstream(
             self.transport, self.inboxes, self.clock, max_answer_bytes=max_answer_bytes, times=times
         )
-        carriers = Carriers(self.upstream)
+        children = Children(ChildSettings(self.clock))
+        self.carriers = carriers = Carriers(
+            self.upstream, children, self.clock, tools_changed=lambda name: self.pins.stale(name)
+        )
+        carriers.retain(server.place for server in self.policy.servers.values())
         self.metrics = Metrics()
         self.pins = Pins(
             pin_store or MemoryPins(),

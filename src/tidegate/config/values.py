@@ -7,12 +7,13 @@ values mean (identity, limits, mcp, providers, routing), redaction (policies), t
 
 import hashlib
 from functools import partial
+from pathlib import Path
 
 from tidegate.config.models import Config
 from tidegate.config.policies import effective_redaction
 from tidegate.config.rulefiles import TenantFile, file_name
 from tidegate.config.sections.identity import Caller, Key, Limit
-from tidegate.config.sections.mcp import Allow, Deny
+from tidegate.config.sections.mcp import Allow, Deny, McpServer
 from tidegate.config.sections.mcp import Rule as RuleSection
 from tidegate.config.sections.routing import Breaker, Candidate, Provider, Route
 from tidegate.config.sections.server import Caps
@@ -21,7 +22,7 @@ from tidegate.identity.jwt_claims import IssuerSettings
 from tidegate.limits import ledger
 from tidegate.limits.prices import Price, PriceTable
 from tidegate.mcp import Rule, RuleSet, TenantRules, compile_condition
-from tidegate.mcp.servers import ServerAddress
+from tidegate.mcp.servers import Place, ServerAddress, ServerCommand
 from tidegate.policy import Principal
 from tidegate.providers import base
 from tidegate.routing import BreakerSettings, Cooling, Deadlines, RouteTable, Target
@@ -216,17 +217,21 @@ def _targets(config: Config, candidate: Candidate) -> list[Target]:
     ]
 
 
-def mcp_servers(config: Config) -> dict[str, ServerAddress]:
-    """The MCP servers that have an address, by name, in the order of the file."""
-    return {
-        name: ServerAddress(
-            name=name,
-            url=server.url,
-            credential=server.credential.get_secret_value() if server.credential else None,
-        )
-        for name, server in config.mcp.servers.items()
-        if server.url is not None
-    }
+def mcp_servers(config: Config) -> dict[str, Place]:
+    """Where each MCP server is, by name, in the order of the file."""
+    servers = config.mcp.servers.items()
+    return {name: _place(name, server, config.folder) for name, server in servers}
+
+
+def _place(name: str, server: McpServer, folder: Path) -> Place:
+    if server.url is None:
+        env = {key: value.get_secret_value() for key, value in server.env.items()}
+        cwd = None if server.cwd is None else str(folder / server.cwd)
+        return ServerCommand(name, server.command, env, cwd)
+    credential = server.credential
+    return ServerAddress(
+        name, server.url, credential.get_secret_value() if credential is not None else None
+    )
 
 
 def tool_rules(config: Config) -> TenantRules:

@@ -38,7 +38,8 @@ from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
 from tidegate.gateway.stores import ledger_for, pin_store_for, shelf_for
 from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
-from tidegate.gateway.tool_carrier import Carriers
+from tidegate.gateway.tool_carriers import Carriers
+from tidegate.gateway.tool_children import Children, ChildSettings
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_relay import ToolRelay
@@ -101,6 +102,14 @@ class Gateway:
             self.metrics,
             servers=lambda: self._revision.tools.pinned_servers,
         )
+        children = ChildSettings(self._clock, max_line_bytes=caps.upstream_event_bytes)
+        self._carriers = Carriers(
+            self._tool_upstream,
+            Children(children),
+            self._clock,
+            tools_changed=self._pins.stale,
+        )
+        self._carriers.retain(self._revision.tool_places)
         self._sessions = ToolSessions(Sessions(), self._clock, shelf_for(config, self._clock))
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(gate)
@@ -177,6 +186,7 @@ class Gateway:
             last_first.push_async_callback(self._transport.close)
             last_first.push_async_callback(self._token_keys.close)
             last_first.push_async_callback(self._tool_upstream.drain, _SETTLE_S)
+            last_first.push_async_callback(self._carriers.close)
             await self._tools.close()
 
     def let_go(self) -> None:
@@ -186,6 +196,7 @@ class Gateway:
     def cut(self) -> None:
         """The drain limit is reached: end every answer that still runs, honestly."""
         self._inboxes.cut()
+        self._carriers.cut()
 
     @property
     def in_flight(self) -> int:
@@ -224,6 +235,7 @@ class Gateway:
         """Put in force what `prepare` made. Requests that run keep what they began with."""
         self._revision = revision
         self._targets.retain(revision.targets)
+        self._carriers.retain(revision.tool_places)
         self._token_keys.retain(revision.issuers)
         self._paths = self._path_table()
         self.readiness.revision = revision.config.revision
@@ -263,15 +275,14 @@ class Gateway:
         )
 
     def _make_tools(self, gate: BodyGate) -> ToolTraffic:
-        carriers = Carriers(self._tool_upstream)
         return ToolTraffic(
             policy=lambda: self._revision.tools,
             bodies=BodyReader(gate, max_bytes=values.caps(self.config).mcp_body_bytes),
             charging=self._charging,
             accounting=self._accounting,
             relay=ToolRelay(
-                carriers,
-                PinGate(self._pins, carriers),
+                self._carriers,
+                PinGate(self._pins, self._carriers),
                 self._clock,
                 self._tool_upstream.times,
                 self._sessions,

@@ -20,6 +20,7 @@ from tidegate.gateway.metadata import ResourceMetadata, metadata_of
 from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
 from tidegate.identity.jwks import TokenKeys
 from tidegate.identity.jwt_claims import IssuerSettings
+from tidegate.mcp.servers import Place
 from tidegate.routing.plan import Route, Target
 
 
@@ -37,6 +38,11 @@ class Revision:
     def targets(self) -> tuple[Target, ...]:
         """Every target of every route."""
         return tuple(target for route in self.chat.routes.routes for target in route.targets)
+
+    @property
+    def tool_places(self) -> tuple[Place, ...]:
+        """Where every MCP server is."""
+        return tuple(server.place for server in self.tools.servers.values())
 
 
 def build(

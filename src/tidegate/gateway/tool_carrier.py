@@ -15,7 +15,7 @@ from tidegate.jsonrpc import Id, Message
 from tidegate.mcp.answers import Incoming
 from tidegate.mcp.eras import McpHeaders, Revision
 from tidegate.mcp.http_upstream import ending, listening, outgoing
-from tidegate.mcp.servers import Place, ServerAddress, ServerCommand
+from tidegate.mcp.servers import ServerAddress
 from tidegate.mcp.sessions import Owner
 
 
@@ -131,19 +131,4 @@ class HttpCarrier:
         return self._upstream.exchange(self._address.url, message, method="GET", endless=True)
 
 
-class Carriers:
-    """The ways to all servers. One per application; survives a reload."""
-
-    __slots__ = ("_upstream",)
-
-    def __init__(self, upstream: ToolUpstream) -> None:
-        self._upstream = upstream
-
-    def of(self, place: Place) -> Carrier:
-        """The way to the server in this place."""
-        if isinstance(place, ServerCommand):
-            raise TypeError("a server on stdio")
-        return HttpCarrier(self._upstream, place)
-
-
-__all__ = ["Asked", "Carrier", "Carriers", "Exchange", "HttpCarrier"]
+__all__ = ["Asked", "Carrier", "Exchange", "HttpCarrier"]

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Final
 
 from tidegate.gateway.tool_call import deny
-from tidegate.gateway.tool_carrier import Carrier, Carriers
+from tidegate.gateway.tool_carrier import Carrier
+from tidegate.gateway.tool_carriers import Carriers
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed

@@ -17,7 +17,8 @@ from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
-from tidegate.gateway.tool_carrier import Carrier, Carriers, Exchange
+from tidegate.gateway.tool_carrier import Carrier, Exchange
+from tidegate.gateway.tool_carriers import Carriers
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_sessions import ToolSessions
 from tidegate.gateway.tool_suspended import Resumables

@@ -9,7 +9,7 @@ from tidegate.errors import Unauthenticated
 from tidegate.limits import Limit
 from tidegate.limits.prices import Price
 from tidegate.mcp import Rule
-from tidegate.mcp.servers import ServerAddress
+from tidegate.mcp.servers import ServerAddress, ServerCommand
 from tidegate.policy import Principal
 from tidegate.providers import Provider
 from tidegate.routing import BreakerSettings, Cooling, Deadlines, Route, Target
@@ -214,15 +214,17 @@ def test_rules_keep_absent_kinds_apart_from_empty_ones() -> None:
     assert rules.roles == ("admin", "viewer", "zeta")
 
 
-def test_mcp_servers_are_those_with_an_address() -> None:
+def test_mcp_servers_are_an_address_or_a_command_in_the_order_of_the_file() -> None:
     config = config_of(
         "mcp:\n"
         "  servers:\n"
-        "    files: { command: [npx, server] }\n"
+        '    files: { command: [npx, server], env: { LEVEL: "3" }, cwd: /srv }\n'
         "    b: { url: 'http://127.0.0.1:1/mcp', credential: '${env:BACKEND_TOKEN}' }\n"
         "    c: { url: 'https://tools.example/mcp', redaction: { tool_results: off } }\n"
     )
+    assert list(values.mcp_servers(config)) == ["files", "b", "c"]
     assert values.mcp_servers(config) == {
+        "files": ServerCommand("files", ("npx", "server"), {"LEVEL": "3"}, "/srv"),
         "b": ServerAddress("b", "http://127.0.0.1:1/mcp", ENVIRON["BACKEND_TOKEN"]),
         "c": ServerAddress("c", "https://tools.example/mcp", None),
     }

@@ -1,0 +1,112 @@
+"""Which way leads to which MCP server, and what becomes of it at a reload?
+
+Lives here: the one carrier of each server, which knows its era and its sessions, and when it is
+given up. Does not live here: the ways themselves (tool_carrier, tool_children, tool_bridge),
+which server a message is for (tool_call).
+"""
+
+import asyncio
+from collections.abc import Callable, Iterable
+from functools import partial
+
+from tidegate.clock import Clock
+from tidegate.gateway.tool_bridge import BridgedCarrier
+from tidegate.gateway.tool_carrier import Carrier, HttpCarrier
+from tidegate.gateway.tool_children import Children
+from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.mcp.servers import Place, ServerCommand
+
+
+class Carriers:
+    """The ways to all servers. One per application; survives a reload.
+
+    With several servers no client talks to one of them alone, so the gateway ends their protocol
+    itself; with a single one over HTTP a client of its era talks to it as if we were not there.
+    `tools_changed` is told the name of a server that says so.
+    """
+
+    def __init__(
+        self,
+        upstream: ToolUpstream,
+        children: Children,
+        clock: Clock,
+        *,
+        tools_changed: Callable[[str], None],
+    ) -> None:
+        self._upstream = upstream
+        self._children = children
+        self._clock = clock
+        self._tools_changed = tools_changed
+        self._several = False
+        self._kept: dict[str, tuple[Place, BridgedCarrier]] = {}
+        self._retired: dict[BridgedCarrier, asyncio.TimerHandle] = {}
+        self._closing: set[asyncio.Task[None]] = set()
+
+    def of(self, place: Place) -> Carrier:
+        """The way to the server in this place; the same one for an equal place."""
+        kept = self._kept.get(place.name)
+        if kept is None or kept[0] != place:
+            # First use; or a request that began before a reload, which ends with what it knows.
+            carrier = self._made(place)
+            if kept is None:
+                self._kept[place.name] = place, carrier
+            return carrier
+        return kept[1]
+
+    def retain(self, places: Iterable[Place]) -> None:
+        """These are configured now. What leads elsewhere is closed once no call can need it."""
+        wanted = {place.name: place for place in places}
+        several = len(wanted) > 1
+        for name, (place, carrier) in tuple(self._kept.items()):
+            if wanted.get(name) != place or several != self._several:
+                del self._kept[name]
+                self._retire(carrier)
+        self._several = several
+        self._children.retain(p for p in wanted.values() if isinstance(p, ServerCommand))
+
+    def cut(self) -> None:
+        """The drain limit is reached: end what still runs, and start nothing any more."""
+        for carrier in self._all():
+            carrier.cut()
+        self._children.cut()
+
+    async def close(self) -> None:
+        """End our sessions at the servers, then the processes; within a few seconds."""
+        for handle in self._retired.values():
+            handle.cancel()
+        closing = {asyncio.ensure_future(carrier.close()) for carrier in self._all()}
+        self._kept.clear()
+        self._retired.clear()
+        if closing := closing | self._closing:
+            await asyncio.wait(closing)
+        await self._children.close()
+
+    def _all(self) -> list[BridgedCarrier]:
+        return [*(carrier for _, carrier in self._kept.values()), *self._retired]
+
+    def _made(self, place: Place) -> BridgedCarrier:
+        stdio = isinstance(place, ServerCommand)
+        inner: Carrier = (
+            self._children.carrier(place)
+            if isinstance(place, ServerCommand)
+            else HttpCarrier(self._upstream, place)
+        )
+        carrier = BridgedCarrier(
+            inner, name=place.name, clock=self._clock, terminates=self._several, stdio=stdio
+        )
+        carrier.tell_of_tools(partial(self._tools_changed, place.name))
+        return carrier
+
+    def _retire(self, carrier: BridgedCarrier) -> None:
+        # A call that runs may still go on for as long as any call may.
+        later = asyncio.get_running_loop().call_later
+        self._retired[carrier] = later(self._upstream.times.total_s, self._give_up, carrier)
+
+    def _give_up(self, carrier: BridgedCarrier) -> None:
+        self._retired.pop(carrier, None)
+        task = asyncio.get_running_loop().create_task(carrier.close())
+        self._closing.add(task)
+        task.add_done_callback(self._closing.discard)
+
+
+__all__ = ["Carriers"]
