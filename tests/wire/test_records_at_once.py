@@ -11,6 +11,7 @@ import pytest
 
 from tests.unit.records.traffic import answered, called, finish, request_id
 from tidegate.clock import SystemClock
+from tidegate.errors import StoreUnavailable
 from tidegate.records import Recorder, broken_chains, find
 
 
@@ -41,6 +42,27 @@ def test_what_was_handed_in_before_an_intent_is_on_disk_with_it(tmp_path: Path) 
         await recorder.close()
 
     asyncio.run(body())
+    assert broken_chains(path) == {}
+
+
+def test_an_intent_that_could_not_be_written_is_not_written_later(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+
+    async def body() -> None:
+        recorder = Recorder(path, SystemClock(), wait_s=1.5)
+        await recorder.open()
+        with closing(sqlite3.connect(path, isolation_level=None)) as connection:
+            connection.execute("ALTER TABLE open_requests RENAME TO elsewhere")
+            with pytest.raises(StoreUnavailable):
+                await called(recorder, 1)
+            connection.execute("ALTER TABLE elsewhere RENAME TO open_requests")
+        trail = await called(recorder, 2)
+        finish(recorder, trail)
+        await recorder.close()
+
+    asyncio.run(body())
+    assert kinds(path, 1) == []
+    assert kinds(path, 2) == ["intent", "end"]
     assert broken_chains(path) == {}
 
 

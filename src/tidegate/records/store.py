@@ -105,7 +105,7 @@ class Recorder:
             raise StoreUnavailable("records: not writing")
         trail.intended = True
         intent = Waiting("intent", trail.snapshot(), self._now_ms())
-        failure = self._writer.put_at_once(intent)
+        failure = self._writer.intent_at_once(intent)
         if failure is None:
             failure = await self._committed(intent)
         if failure:
@@ -162,7 +162,7 @@ class Recorder:
 
     def _flush(self) -> None:
         self._flushing = None
-        self._writer.nudge()
+        self._writer.flush()
 
     def _is_running(self) -> bool:
         return self._stopped is not None and not self._stopped.done()

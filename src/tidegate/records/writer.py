@@ -60,7 +60,7 @@ class Waiting:
 class Keeping:
     """Where the records are, how long they are kept, how long a write may take.
 
-    `linger_s` is how long what nobody waits for may wait for company, until the `nudge`: a
+    `linger_s` is how long what nobody waits for may wait for company, until the `flush`: a
     request that begins and ends within it costs one row instead of three writes, and is what
     kill -9 can erase.
     """
@@ -109,16 +109,10 @@ class Writer:
         self._thread.start()
 
     def put(self, waiting: Waiting) -> None:
-        """Queue one thing; what somebody waits for is written at once, the rest after `nudge`."""
+        """Queue one thing; what somebody waits for is written at once, the rest at the `flush`."""
         self._queue.append(waiting)
-        if waiting.answer is not None:
-            self._awake()
-        elif len(self._queue) >= _BATCH:
-            self.nudge()
-
-    def nudge(self) -> None:
-        """What nobody waits for is to be written; after a failure the thread has its own pace."""
-        if self._queue and not self.failing:
+        # After a failure the thread has its own pace.
+        if waiting.answer is not None or (len(self._queue) >= _BATCH and not self.failing):
             self._awake()
 
     def _awake(self) -> None:
@@ -126,28 +120,32 @@ class Writer:
         if not self._wake.is_set():
             self._wake.set()
 
-    def put_at_once(self, waiting: Waiting) -> str | None:
-        """Write one thing and all that waits before it, in this call: "" or what is wrong.
+    def intent_at_once(self, intent: Waiting) -> str | None:
+        """Commit it in this call, with all that waits before it: "" or what is wrong.
 
         None, and nothing is done, where that might take long: `put` it then.
         """
+        return None if len(intent.snapshot.steps) > _FEW_STEPS else self._at_once(intent)
+
+    def flush(self) -> None:
+        """What nobody waits for is to be written: here if it is little, else by the thread."""
+        if self._queue:
+            self._at_once()
+        # After a failure the thread has its own pace.
+        if self._queue and not self.failing:
+            self._awake()
+
+    def _at_once(self, *intent: Waiting) -> str | None:
         database, begun_s = self._database, self._clock.monotonic_s()
-        if (
-            database is None
-            or self.failing
-            or self._stopping
-            or len(self._queue) >= _FEW
-            or len(waiting.snapshot.steps) > _FEW_STEPS
-            or begun_s < self._quick_from_s
-            or not self._pen.acquire(blocking=False)
-        ):
+        if database is None or self.failing or self._stopping or begun_s < self._quick_from_s:
+            return None
+        if len(self._queue) > _FEW or not self._pen.acquire(blocking=False):
             return None
         try:
-            batch = [*_taken(self._queue, len(self._queue)), waiting]
-            failure = self._write(database.at_once, batch)
-            if failure is None:
-                self._queue.extendleft(reversed(batch[:-1]))
-                return None
+            waiting = _taken(self._queue, len(self._queue))
+            failure = self._write(database.at_once, [*waiting, *intent])
+            if failure != "":
+                self._queue.extendleft(w for w in reversed(waiting) if not (failure and w.answer))
         finally:
             self._pen.release()
         now_s = self._clock.monotonic_s()
@@ -222,6 +220,8 @@ class Writer:
                 more_to_write = len(batch) == _BATCH
                 if batch or self.failing:
                     failed = bool(self._write(database.append, batch))
+                    if failed:
+                        self._queue.extendleft(w for w in reversed(batch) if w.answer is None)
                     if failed and self._stopping:
                         return
             if self._stopping and not self._queue:
@@ -236,7 +236,10 @@ class Writer:
         append: Append,
         batch: Sequence[Waiting],
     ) -> str | None:
-        """What is wrong, "" for nothing; None: `append` would have had to wait, nothing is done."""
+        """What is wrong, "" for nothing; None: `append` would have had to wait, nothing is done.
+
+        Who waits is told; what nobody waits for and is not written is the caller's to keep.
+        """
         failure = ""
         drafts, opened, closed = self._sorted(batch)
         try:
@@ -244,7 +247,6 @@ class Writer:
                 return None
         except _FAILURES as error:
             failure = _kind(error)
-            self._queue.extendleft(w for w in reversed(batch) if w.answer is None)
         else:
             self._open.difference_update(closed)
             self._ended.difference_update(closed, (w.snapshot.request_id for w in batch))
