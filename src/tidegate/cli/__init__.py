@@ -32,7 +32,7 @@ COMMANDS = {
     "keys": ("tidegate.cli.keys:keys", "Make a key for a caller, shown once."),
     "estimate": ("tidegate.cli.estimate:estimate", "Token estimate, and how far off it is."),
     "providers": ("tidegate.cli.providers:providers", "How each target of a gateway is doing."),
-    "mcp": ("tidegate.cli.mcp:mcp", "MCP: serve strict tools, wrap a server, bridge to HTTP."),
+    "mcp": ("tidegate.cli.mcp:mcp", "MCP: serve tools, wrap a server, bridge to HTTP, pins."),
 }
 _LATER = frozenset(
     [

@@ -14,6 +14,7 @@ import click
 
 from tidegate.cli.mcp_connect import connect
 from tidegate.cli.mcp_http import serve_http
+from tidegate.cli.mcp_pins import pins
 from tidegate.cli.mcp_wrap import wrap
 from tidegate.tools.stdio import seize_stdio
 
@@ -26,7 +27,7 @@ _DEMO_STORE = "tidegate-support.db"
 
 @click.group(epilog="Example: tidegate mcp serve")
 def mcp() -> None:
-    """Serve strict MCP tools, wrap a server of somebody else, bridge stdio to HTTP."""
+    """Serve strict MCP tools, wrap a server, bridge stdio to HTTP, approve tool definitions."""
 
 
 @mcp.command(epilog="Example: tidegate mcp serve my_tools:server --http 127.0.0.1:9000")
@@ -103,3 +104,4 @@ def _load(target: str) -> "ToolServer":
 
 mcp.add_command(wrap)
 mcp.add_command(connect)
+mcp.add_command(pins)

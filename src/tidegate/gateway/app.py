@@ -96,20 +96,8 @@ class Gateway:
         self._tool_upstream = ToolUpstream(
             self._transport, self._inboxes, self._clock, max_answer_bytes=caps.upstream_event_bytes
         )
-        self._pins = Pins(
-            pin_store_for(config),
-            self._clock,
-            self.metrics,
-            servers=lambda: self._revision.tools.pinned_servers,
-        )
-        children = ChildSettings(self._clock, max_line_bytes=caps.upstream_event_bytes)
-        self._carriers = Carriers(
-            self._tool_upstream,
-            Children(children),
-            self._clock,
-            tools_changed=self._pins.stale,
-        )
-        self._carriers.retain(self._revision.tool_places)
+        self._pins = self._make_pins()
+        self._carriers = self._make_carriers()
         self._sessions = ToolSessions(Sessions(), self._clock, shelf_for(config, self._clock))
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(gate)
@@ -251,6 +239,26 @@ class Gateway:
             max_bytes=records.max_bytes,
             hash_key=self._secret,
         )
+
+    def _make_pins(self) -> Pins:
+        return Pins(
+            pin_store_for(self.config),
+            self._clock,
+            self.metrics,
+            servers=lambda: self._revision.tools.pinned_servers,
+        )
+
+    def _make_carriers(self) -> Carriers:
+        caps = values.caps(self.config)
+        children = ChildSettings(self._clock, max_line_bytes=caps.upstream_event_bytes)
+        carriers = Carriers(
+            self._tool_upstream,
+            Children(children),
+            self._clock,
+            tools_changed=self._pins.stale,
+        )
+        carriers.retain(self._revision.tool_places)
+        return carriers
 
     def _make_attempts(self) -> Attempts:
         caps = values.caps(self.config)
