@@ -103,14 +103,7 @@ class Gateway:
         self._chat = self._make_chat(gate)
         self._tools = self._make_tools(gate)
         self._paths = self._path_table()
-        self._front = Front(
-            paths=lambda: self._paths,
-            exposure=exposure_of(config, config.server.host),
-            max_in_flight=caps.requests_in_flight,
-            metrics=self.metrics,
-            refusals=RefusalLog(logger, self._clock),
-            mint=RequestIds(self._clock).mint,
-        )
+        self._front = self._make_front()
         self.readiness = Readiness(
             records=self._recorder,
             store_degraded=lambda: self._ledger.degraded,
@@ -238,6 +231,17 @@ class Gateway:
             keep_days=records.keep_days,
             max_bytes=records.max_bytes,
             hash_key=self._secret,
+        )
+
+    def _make_front(self) -> Front:
+        config = self.config
+        return Front(
+            paths=lambda: self._paths,
+            exposure=exposure_of(config, config.server.host),
+            max_in_flight=values.caps(config).requests_in_flight,
+            metrics=self.metrics,
+            refusals=RefusalLog(logger, self._clock),
+            mint=RequestIds(self._clock).mint,
         )
 
     def _make_pins(self) -> Pins:
