@@ -7,6 +7,9 @@ GATE   := .venv/bin/tidegate
 READY  := .venv/.ready
 PYTEST := $(PY) -m pytest
 
+# A cache that is not written is work that every process of every run does again.
+unexport PYTHONDONTWRITEBYTECODE
+
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test test-1 test-2 test-3 test-4 test-all check lint types contracts casebook recall \
         task1 task2-downstream task2-gateway task3-provider task3-gateway task4-providers task4-gateway \

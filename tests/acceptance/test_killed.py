@@ -141,6 +141,7 @@ def leases(path: Path) -> dict[str, float]:
         return {name: (due_us - now_us) / 1e6 for name, due_us in rows}
 
 
+@pytest.mark.full
 def test_after_kill_9_under_traffic_quota_and_records_are_what_was_acknowledged(
     tmp_path: Path,
 ) -> None:

@@ -28,6 +28,7 @@ def refusal(folder: Path, tree: dict[str, Any] | None, *arguments: str) -> tuple
     return done.returncode, done.stderr
 
 
+@pytest.mark.full
 def test_the_demo_world_is_not_served_to_a_network(tmp_path: Path) -> None:
     code, said = refusal(tmp_path, None, "--host", PUBLIC["host"], "--port", "0")
     assert code == 3

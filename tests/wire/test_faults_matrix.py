@@ -32,7 +32,6 @@ FAST = {
     ("created-then-error", True),
     ("bad-chunk", True),
     ("cut", True),
-    ("dribble", True),
     ("reset", False),
 }
 LOOPS = {"asyncio": asyncio.new_event_loop, "uvloop": uvloop.new_event_loop}

@@ -15,6 +15,7 @@ from tidegate.limits import Charge, Granted, Need, Refused, SQLiteLedger, Usage
 from tidegate.testing.clock import ManualClock
 
 
+@pytest.mark.full
 def test_eight_processes_racing_one_file_admit_exactly_the_cap(tmp_path: Path) -> None:
     """maximhq/bifrost#3547, vutran1710/PyrateLimiter#60 and #67."""
     path, cap, tries = tmp_path / "ledger.db", 1_000, 60
@@ -38,7 +39,11 @@ def test_eight_processes_racing_one_file_admit_exactly_the_cap(tmp_path: Path) -
 
 @pytest.mark.parametrize(
     ("role", "lines"),
-    [("write", 5), ("write", 400), pytest.param("write_owned", 400, marks=pytest.mark.full)],
+    [
+        pytest.param("write", 5, marks=pytest.mark.full),
+        ("write", 400),
+        pytest.param("write_owned", 400, marks=pytest.mark.full),
+    ],
 )
 def test_what_was_acknowledged_survives_kill_9(tmp_path: Path, role: str, lines: int) -> None:
     asyncio.run(_killed_after(tmp_path, lines, role))

@@ -105,9 +105,10 @@ def test_a_short_hold_only_delays(tmp_path: Path, make: Make, holder: str) -> No
     asyncio.run(body())
 
 
+@pytest.mark.full
 @MAKERS
 @HOLDERS
-@pytest.mark.parametrize("is_cancelled", [pytest.param(False, marks=pytest.mark.full), True])
+@pytest.mark.parametrize("is_cancelled", [False, True])
 def test_an_end_given_while_the_file_is_held_is_applied_later(
     tmp_path: Path,
     make: Make,

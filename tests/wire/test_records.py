@@ -106,6 +106,7 @@ def test_many_intents_at_once_share_commits_and_make_one_chain(tmp_path: Path) -
     assert broken_chains(path) == {}
 
 
+@pytest.mark.full
 def test_what_cannot_be_committed_must_not_be_done(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
 
@@ -301,6 +302,8 @@ class Broken(SystemClock):
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
 def test_a_bug_while_the_file_is_opened_is_a_refusal_and_no_endless_wait(tmp_path: Path) -> None:
+    before = set(threading.enumerate())
+
     async def body() -> None:
         with pytest.raises(StoreUnavailable):
             async with asyncio.timeout(30.0):
@@ -308,7 +311,7 @@ def test_a_bug_while_the_file_is_opened_is_a_refusal_and_no_endless_wait(tmp_pat
 
     asyncio.run(body())
     # The thread ends with its own exception, which must not be heard in the middle of another test.
-    for thread in threading.enumerate():
+    for thread in set(threading.enumerate()) - before:
         if thread.name == "tidegate-records":
             thread.join(30.0)
 

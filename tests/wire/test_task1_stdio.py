@@ -77,6 +77,7 @@ def talk(
     return answers, done.stderr.decode()
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unbuffered", [False, FULL_TRUE])
 def test_a_tool_that_prints_in_every_way_leaves_stdout_pure(*, unbuffered: bool) -> None:
     answers, errors = talk(

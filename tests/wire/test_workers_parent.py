@@ -181,6 +181,7 @@ def test_one_that_does_not_come_up_ends_all_with_1(
     run(body())
 
 
+@pytest.mark.full
 def test_a_refusal_of_one_keeps_it_for_all_and_a_later_reload_is_taken(
     run: Run, caplog: pytest.LogCaptureFixture
 ) -> None:

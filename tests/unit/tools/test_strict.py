@@ -156,6 +156,7 @@ def test_no_tool_ever_sees_an_infinite_number(name: str) -> None:
     assert [(f.pointer, f.rule) for f in caught.value.faults] == [(place, "finite_number")]
 
 
+@pytest.mark.full
 def test_an_answer_is_no_larger_than_the_mistake() -> None:
     found = faults({f"k{number}": 1 for number in range(100_000)})
     assert len(found) == 20
