@@ -23,9 +23,9 @@ from tidegate.mcp import session_papers as papers
 from tidegate.mcp.answers import Ask, Note, Reply
 from tidegate.mcp.eras import MODERN
 from tidegate.mcp.listing import listed_tasks
-from tidegate.mcp.session_papers import QUESTIONS, SESSIONS, TASKS
+from tidegate.mcp.session_papers import QUESTIONS, TASKS
 from tidegate.mcp.sessions import Session, Sessions, owner_of
-from tidegate.mcp.shelf import Mark, Shelf
+from tidegate.mcp.shelf import Kind, Mark, Shelf
 from tidegate.policy import Principal
 
 if TYPE_CHECKING:
@@ -40,10 +40,21 @@ _T = TypeVar("_T")
 
 
 class ToolSessions:
-    """`local` and the store behind it; without a `shelf` only what this process knows exists."""
+    """`local` and the store behind it; without a `shelf` only what this process knows exists.
 
-    def __init__(self, local: Sessions, clock: Clock, shelf: Shelf | None = None) -> None:
+    `kind` is how sessions lie there.
+    """
+
+    def __init__(
+        self,
+        local: Sessions,
+        clock: Clock,
+        shelf: Shelf | None = None,
+        *,
+        kind: Kind = papers.SESSIONS,
+    ) -> None:
         self.local = local
+        self._kind = kind
         self._clock = clock
         self._shelf = shelf
         self._mark: Mark | None = None
@@ -136,7 +147,7 @@ class ToolSessions:
             await self._begin_to_look(shelf)
             document = papers.sealed(session, token_bytes(papers.NONCE_BYTES))
             key, group = papers.session_key(session.id), papers.group_of(session.owner)
-            await shelf.put(SESSIONS, key, document, group)
+            await shelf.put(self._kind, key, document, group)
         except BaseException:
             self.local.close(session)
             raise
@@ -152,7 +163,7 @@ class ToolSessions:
             key = papers.session_key(session.id)
             self._ids.pop(key, None)
             self._shelf.start()
-            await self._shelf.drop(SESSIONS, key)
+            await self._shelf.drop(self._kind, key)
 
     def end_soon(self, session: Session) -> None:
         """As `end`, without waiting."""
@@ -249,7 +260,7 @@ class ToolSessions:
         document = None
         for _ in range(_MOST_TRIES):
             # What ended while we read of it was told to a look that did not know it yet.
-            mark, document = self._mark, await shelf.get(SESSIONS, papers.session_key(session_id))
+            mark, document = self._mark, await shelf.get(self._kind, papers.session_key(session_id))
             if mark == self._mark:
                 break
         session = None if document is None else papers.unsealed(session_id, document)
@@ -294,7 +305,7 @@ class ToolSessions:
     async def _heard(self, shelf: Shelf) -> bool:
         began_s = self._clock.monotonic_s()
         try:
-            news = await shelf.news(SESSIONS, self._mark)
+            news = await shelf.news(self._kind, self._mark)
         except StoreUnavailable:
             return False
         self._mark, self._looked_s = news.mark, began_s
@@ -306,7 +317,7 @@ class ToolSessions:
         return True
 
     async def _touch(self, shelf: Shelf, session: Session) -> None:
-        if not await shelf.touch(SESSIONS, papers.session_key(session.id)):
+        if not await shelf.touch(self._kind, papers.session_key(session.id)):
             self.local.close(session)
 
     def _spawn(self, work: Coroutine[object, object, _T]) -> "asyncio.Task[_T]":
