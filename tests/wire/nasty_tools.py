@@ -23,11 +23,28 @@ def out(data: bytes) -> None:
 
 
 def line(value: object) -> bytes:
-    return json.dumps(value).encode() + b"\n"
+    return json.dumps(value, ensure_ascii=False).encode() + b"\n"
 
 
 def answer(identifier: object, value: object = "done") -> bytes:
-    return line({"jsonrpc": "2.0", "id": identifier, "result": {"value": value}})
+    content = [{"type": "text", "text": json.dumps(value, ensure_ascii=False)}]
+    return line({"jsonrpc": "2.0", "id": identifier, "result": {"content": content}})
+
+
+def introduction(message: dict[str, Any]) -> dict[str, Any] | None:
+    """What a client asks before it calls anything; None if this is something else."""
+    match message["method"]:
+        case "initialize":
+            return {
+                "protocolVersion": "2025-11-25",
+                "capabilities": {"tools": {"listChanged": True}},
+                "serverInfo": {"name": "nasty", "version": "1"},
+            }
+        case "tools/list":
+            names = ("echo", "hold", "release", "surroundings", "fork", "stubborn", "die", "tell")
+            return {"tools": [{"name": name, "inputSchema": {"type": "object"}} for name in names]}
+        case _:
+            return None
 
 
 def note(method: str, **params: object) -> bytes:
@@ -95,10 +112,17 @@ def strange(name: str, identifier: Any, arguments: dict[str, Any]) -> bool:  # n
     return True
 
 
-def act(message: dict[str, Any]) -> None:  # noqa: C901
+def act(message: dict[str, Any]) -> None:  # noqa: C901, PLR0912
     params, identifier = message.get("params", {}), message.get("id")
     name, arguments = params.get("name", ""), params.get("arguments", {})
     if identifier is None or "method" not in message or strange(name, identifier, arguments):
+        return
+    if (known := introduction(message)) is not None:
+        out(line({"jsonrpc": "2.0", "id": identifier, "result": known}))
+        return
+    if message["method"] != "tools/call":
+        error = {"code": -32601, "message": "Method not found"}
+        out(line({"jsonrpc": "2.0", "id": identifier, "error": error}))
         return
     value: object = "done"
     match name:

@@ -4,6 +4,7 @@ Lives here: the carrier of the nasty server, calls of two clients, and what is l
 """
 
 import asyncio
+import json
 import os
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -62,6 +63,12 @@ async def answer_of(exchange: Exchange) -> list[Any]:
     return messages
 
 
+def value_of(answer: Any) -> Any:
+    """What a tool of the nasty server answered."""
+    (block,) = answer["result"]["content"]
+    return json.loads(block["text"])
+
+
 async def call(
     carrier: ChildCarrier, name: str, identifier: Id = 1, owner: Owner = ALICE, **arguments: Any
 ) -> Any:
@@ -70,7 +77,7 @@ async def call(
         *_, answer = await answer_of(exchange)
     assert answer["id"] == identifier
     assert type(answer["id"]) is type(identifier)
-    return answer["result"]["value"]
+    return value_of(answer)
 
 
 @asynccontextmanager

@@ -21,6 +21,7 @@ from tests.wire.stdio_servers import (
     children,
     place,
     tool,
+    value_of,
 )
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Notification, Response
@@ -340,13 +341,14 @@ def test_one_that_answers_too_late_is_not(times: ToolTimes, tmp_path: Path) -> N
 
 def test_a_subscription_may_be_silent_for_as_long_as_it_likes() -> None:
     async def body() -> None:
-        async with children(times=ToolTimes(idle_s=0.1)) as all_of_them:
+        async with children(times=ToolTimes(idle_s=2.0)) as all_of_them:
             carrier = all_of_them.carrier(place())
             message = asked(tool("hold", "s", key="s"), endless=True)
+            await carrier.start()
             with carrier.exchange(message) as exchange:
                 answers = asyncio.ensure_future(answer_of(exchange))
-                await asyncio.wait((answers,), timeout=0.4)
+                await asyncio.wait((answers,), timeout=2.5)
                 await call(carrier, "release", keys=["s"])
-                assert [m["result"]["value"] for m in await answers] == ["s"]
+                assert [value_of(m) for m in await answers] == ["s"]
 
     run(body())

@@ -26,6 +26,7 @@ from tests.wire.stdio_servers import (
     place,
     tool,
     until,
+    value_of,
 )
 from tidegate.gateway.tool_children import ChildCarrier
 from tidegate.gateway.tool_upstream import ServerFailed
@@ -302,7 +303,7 @@ def test_a_changed_command_ends_the_process_once_its_calls_have_ended() -> None:
                 assert all_of_them.carrier(old) is before
                 # A request that began before the change, too, may finish what it does.
                 await call(before, "release", keys=["a"])
-                assert [m["result"]["value"] for m in await answer_of(exchange)] == ["a"]
+                assert [value_of(m) for m in await answer_of(exchange)] == ["a"]
             await is_gone(first)
             with pytest.raises(ServerFailed, match="replaced"):
                 await call(all_of_them.carrier(old), "echo")

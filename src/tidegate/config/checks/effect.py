@@ -41,12 +41,6 @@ def anthropic_providers(config: Config) -> Iterator[Path]:
             yield ("providers", name, "dialect")
 
 
-def _stdio(config: Config) -> Iterator[Path]:
-    for name, server in config.mcp.servers.items():
-        if server.command:
-            yield ("mcp", "servers", name, "command")
-
-
 def _pins(config: Config) -> Iterator[Path]:
     for name, server in config.mcp.servers.items():
         if server.pin != "off" and "pin" in server.model_fields_set:
@@ -64,6 +58,5 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
 
 TABLE = (
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
-    Idle(_stdio, "this server is not started; its tools do not exist for callers"),
     Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
 )
