@@ -248,7 +248,7 @@ class Carried:
     def _reply(self, reply: Reply) -> Incoming:
         client, server = self._asked.revision.version, self._line.version
         if "result" in reply.message:
-            result = reply.message["result"]
+            result = given = reply.message["result"]
             if self._call.method == "tools/list" and self._line.modern:
                 result = self._learn(result)
             shown = result_for(self._call.method, self._own_subscription(result), client, server)
@@ -256,6 +256,7 @@ class Carried:
                 body = error_body(self._client_id, shown.code, shown.message, shown.data)
             else:
                 body = result_body(self._client_id, shown)
+                return Incoming(body, strictjson.dumps(body), given=given)
         else:
             error = error_for(self._call.method, reply.message["error"], client, server)
             body = {"jsonrpc": "2.0", "id": self._client_id, "error": error}

@@ -49,21 +49,32 @@ class Incoming:
 
     `raw` is None when the bytes hold more than this value or were mended. `event_id` is where a
     lost stream can be taken up again behind this value; one that stands without any message comes
-    with the value None. `retry_ms` is how long a client should wait before it does.
+    with the value None. `retry_ms` is how long a client should wait before it does. `given` is the
+    result as the server gave it, where `value` is how a client of another revision reads it.
     """
 
     value: object
     raw: bytes | None = None
     event_id: str | None = None
     retry_ms: int | None = None
+    given: object = None
 
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """The answer to the request we sent. `message` has exactly a result or an error."""
+    """The answer to the request we sent. `message` has exactly a result or an error.
+
+    `given` is the result as the server gave it, None where `message` has it.
+    """
 
     message: Tree
     raw: bytes | None
+    given: object = None
+
+    @property
+    def original(self) -> object:
+        """The result in the server's own words; None for an error."""
+        return self.message.get("result") if self.given is None else self.given
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,7 +129,7 @@ def sort(incoming: Incoming, sent_id: Id | None) -> Reply | Note | Ask | None:
         return None
     method, id = message.get("method"), message.get("id")  # noqa: A001 - the member's name
     if method is None:
-        return _reply(message, incoming.raw, sent_id)
+        return _reply(message, incoming, sent_id)
     if not isinstance(method, str) or "result" in message or "error" in message:
         return None
     shown, raw = _with_only(("jsonrpc", "id", "method", "params"), message, incoming.raw)
@@ -127,13 +138,14 @@ def sort(incoming: Incoming, sent_id: Id | None) -> Reply | Note | Ask | None:
     return Ask(shown, method, id, raw) if is_id(id) else None
 
 
-def _reply(message: Tree, raw: bytes | None, sent_id: Id | None) -> Reply | None:
+def _reply(message: Tree, incoming: Incoming, sent_id: Id | None) -> Reply | None:
     id = message.get("id")  # noqa: A001 - the member's name
     if sent_id is None or not is_id(id) or typed(id) != typed(sent_id):
         return None
     if ("result" in message) == ("error" in message):
         return None
-    return Reply(*_with_only(("jsonrpc", "id", "result", "error"), message, raw))
+    shown, raw = _with_only(("jsonrpc", "id", "result", "error"), message, incoming.raw)
+    return Reply(shown, raw, incoming.given)
 
 
 def _with_only(

@@ -43,6 +43,13 @@ class Heard:
         return code if isinstance(code, int) and not isinstance(code, bool) else None
 
     @property
+    def text(self) -> str:
+        """What an error says; empty without one."""
+        error = self.message.get("error") if self.message is not None else None
+        text = error.get("message") if isinstance(error, dict) else None
+        return text if isinstance(text, str) else ""
+
+    @property
     def is_refusal(self) -> bool:
         """Whether the server answered, and not with a result."""
         if self.message is None:
@@ -132,8 +139,8 @@ def _is_wrong_for_modern(heard: Heard, method: str) -> bool:
         return code in (None, Code.METHOD_NOT_FOUND, Code.INVALID_PARAMS, *_UNREAD)
     if code == Code.INVALID_PARAMS:
         # The envelope is missing: the one -32602 that a server of 2026-07-28 sends before it
-        # looks at the method.
-        return heard.status == 400
+        # looks at the method; others are about what the method was asked.
+        return heard.status == 400 and "_meta" in heard.text
     return code is None and heard.status == 405
 
 
@@ -167,9 +174,7 @@ def lost_session(heard: Heard) -> bool:
         return True
     if heard.status != 400 or heard.code not in _UNREAD:
         return False
-    error = heard.message.get("error") if heard.message is not None else None
-    text = error.get("message") if isinstance(error, dict) else None
-    return isinstance(text, str) and "session" in text.lower()
+    return "session" in heard.text.lower()
 
 
 __all__ = [

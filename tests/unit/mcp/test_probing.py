@@ -131,8 +131,9 @@ def test_a_server_that_names_2026_among_its_revisions_is_none_of_an_older_era() 
 def test_refusals_of_older_revisions_that_look_like_a_server_of_2026(code: int | None) -> None:
     of_modern = code in (-32020, -32021, -32022)
     for method in METHODS[1:]:
-        wrong = is_of_wrong_era(method, heard(400, code), modern=False)
+        wrong = is_of_wrong_era(method, heard(400, code, "params._meta is missing"), modern=False)
         assert wrong == (of_modern or code == -32602), method
+        assert is_of_wrong_era(method, heard(400, code), modern=False) == of_modern
         assert is_of_wrong_era(method, heard(200, code), modern=False) == of_modern
     handshake = is_of_wrong_era("initialize", heard(400, code), modern=False)
     assert handshake == (of_modern or code in (None, -32601, -32602, -32700, -32600, -32000))
