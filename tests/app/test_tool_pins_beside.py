@@ -11,10 +11,14 @@ from tests.app.mcp_answers import run
 from tests.app.mcp_world import DENIED, Asked, ask, call, tell, value
 from tests.app.pinned import META, MODERN, MODES, Pinned, Shifty, answer_of, changed, refused, tool
 from tidegate.errors import StoreUnavailable
+from tidegate.gateway.tool_carrier import Carrier
+from tidegate.gateway.tool_carriers import Carriers
+from tidegate.gateway.tool_pinned import PinGate
 from tidegate.limits.ledger import Limit
 from tidegate.mcp.answers import GENERIC_MESSAGE
 from tidegate.mcp.pin_store import MemoryPins
 from tidegate.mcp.pins import Mode
+from tidegate.mcp.servers import Place, ServerAddress
 
 
 def test_with_pins_off_nobody_asks_and_nothing_is_kept() -> None:
@@ -177,6 +181,53 @@ def test_a_reload_that_blocks_refuses_what_was_only_noted_before() -> None:
         (server,) = world.policy.servers.values()
         world.policy = replace(world.policy, servers={"backend": replace(server, pin="block")})
         assert refused(await world.calls("read"), "read")
+
+    run(body)
+
+
+def test_another_address_under_the_name_of_a_server_is_looked_at_before_a_call() -> None:
+    async def body() -> None:
+        world = Pinned()
+        await world.calls("write")
+        (server,) = world.policy.servers.values()
+        place = ServerAddress("backend", "http://elsewhere.example/mcp")
+        world.policy = replace(world.policy, servers={"backend": replace(server, place=place)})
+        changed(world.server)
+        assert refused(await world.calls("read"), "read")
+        assert await world.calls("write") == "done"
+        assert world.server.heard.count("tools/list") == 2
+
+    run(body)
+
+
+class Lives:
+    """The ways to a process that is started anew when `life` says so."""
+
+    def __init__(self, carriers: Carriers) -> None:
+        self.life = 0
+        self._carriers = carriers
+
+    def of(self, place: Place) -> Carrier:
+        self.life = self.life or 1  # whoever asks starts it
+        return self._carriers.of(place)
+
+    def life_of(self, _place: Place) -> int:
+        return self.life
+
+
+def test_a_process_that_was_started_anew_is_looked_at_before_the_next_call() -> None:
+    async def body() -> None:
+        world = Pinned()
+        lives = Lives(world.carriers)
+        world.traffic.relay.pins = PinGate(world.pins, lives)  # type: ignore[arg-type]
+        for _ in range(2):
+            assert await world.calls("write") == "done"
+        assert world.server.heard.count("tools/list") == 1
+        changed(world.server)
+        lives.life += 2
+        assert refused(await world.calls("read"), "read")
+        assert await world.calls("write") == "done"
+        assert world.server.heard.count("tools/list") == 2
 
     run(body)
 

@@ -53,6 +53,10 @@ class Carriers:
             return carrier
         return kept[1]
 
+    def life_of(self, place: Place) -> int:
+        """Which life of a process this is; 0 for what is none. Another may be another server."""
+        return self._children.carrier(place).generation if isinstance(place, ServerCommand) else 0
+
     def retain(self, places: Iterable[Place]) -> None:
         """These are configured now. What leads elsewhere is closed once no call can need it."""
         wanted = {place.name: place for place in places}

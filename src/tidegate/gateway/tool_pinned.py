@@ -7,7 +7,7 @@ has to be (tool_pins), what a difference means (mcp.pins).
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from tidegate.gateway.tool_call import deny
 from tidegate.gateway.tool_carrier import Carrier
@@ -21,6 +21,9 @@ from tidegate.mcp.denials import Refusal
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.pins import Verdicts
 
+if TYPE_CHECKING:
+    from tidegate.mcp.servers import Place
+
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 LIST: Final = "tools/list"
 _MOST_PAGES: Final = 200
@@ -28,11 +31,12 @@ _MOST_TOOLS: Final = 10_000
 
 
 class PinGate:
-    """Asks the pins on behalf of the path. One per application; it has no state."""
+    """Asks the pins on behalf of the path. One per application."""
 
     def __init__(self, pins: Pins, carriers: Carriers) -> None:
         self._pins = pins
         self._carriers = carriers
+        self._looked_at: dict[str, tuple[Place, int]] = {}
 
     async def calls(self, turn: Turn, plans: Sequence[Plan], asked: Sequence[object]) -> None:
         """Refuse every call of a tool that is not what was approved; each is a step of the record.
@@ -60,7 +64,7 @@ class PinGate:
         """
         if plan.server.pin == "off" or plan.request.method != LIST:
             return None
-        result = reply.message.get("result")
+        result = reply.original
         tools = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(tools, list):
             return Verdicts.of_nothing(plan.server.name, plan.server.pin)
@@ -75,8 +79,21 @@ class PinGate:
             self._pins.stale(server.name)
 
     async def _before(self, turn: Turn, plan: Plan, tool: str) -> Verdicts:
+        """What holds for a call of `tool`. Raises StoreUnavailable, ServerFailed."""
+        server = plan.server
+        self._see_who(server)
         listing = partial(self._whole_list, turn, plan)
-        return await self._pins.before_call(plan.server.name, plan.server.pin, tool, listing)
+        try:
+            return await self._pins.before_call(server.name, server.pin, tool, listing)
+        finally:
+            # The list may have started the process, which is not a reason to ask for another one.
+            self._looked_at[server.name] = server.place, self._carriers.life_of(server.place)
+
+    def _see_who(self, server: ToolServer) -> None:
+        """A process that was started anew, or another address under the name: look once more."""
+        before = self._looked_at.get(server.name)
+        if before not in (None, (server.place, self._carriers.life_of(server.place))):
+            self._pins.stale(server.name)
 
     async def _whole_list(self, turn: Turn, plan: Plan) -> list[object]:
         """Every tool of the server of `plan`, asked for in the words of this request."""
@@ -142,7 +159,7 @@ def _ours(incoming: Incoming, status: int, sent_id: object) -> Incoming:
 
 
 def _result(reply: Reply) -> Tree:
-    result, error = reply.message.get("result"), reply.message.get("error")
+    result, error = reply.original, reply.message.get("error")
     if isinstance(result, dict):
         return result
     if isinstance(error, dict) and error.get("code") == Code.METHOD_NOT_FOUND:
