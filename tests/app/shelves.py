@@ -1,11 +1,19 @@
-"""A store for sessions in memory that several worlds share, and that can be away."""
+"""Several worlds of one gateway: a store for sessions that they share, and that can be away."""
 
-from collections.abc import Mapping
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from typing import Any
 
-from tests.app.virtual import clock_here
+from tests.app.mcp_world import World, ask
+from tests.app.test_tool_traffic_sessions import Stateful
+from tests.app.virtual import clock_here, run_timeless
 from tests.contract.shelf.shelves import Model
 from tidegate.errors import StoreUnavailable
 from tidegate.mcp.shelf import Kind, Mark, News
+from tidegate.testing.asgi import ASGIExchange
+
+LIST = ask("tools/list")
 
 
 class SharedStore:
@@ -106,3 +114,50 @@ class SharedShelf:
         changes = self._model(kind, "news").changes
         now = Mark(1, len(changes))
         return News(now, None if mark is None else frozenset(changes[mark.number :]))
+
+
+class Crew:
+    """Two processes, and what they share."""
+
+    def __init__(self, server: Any) -> None:
+        self.server, self.store = server, SharedStore()
+        self.worlds: list[World] = []
+        self.one, self.other = self.more(), self.more()
+
+    def more(self) -> World:
+        """One more process."""
+        self.worlds.append(World(self.server, shelf=self.store.shelf()))
+        return self.worlds[-1]
+
+
+@asynccontextmanager
+async def crew(server: Any = None) -> AsyncIterator[Crew]:
+    here = Crew(server or Stateful())
+    yield here
+    for world in here.worlds:
+        await world.traffic.relay.shared.close()
+
+
+def run(body: Callable[[], Awaitable[None]]) -> None:
+    async def awaited() -> None:
+        await body()
+
+    run_timeless(awaited())
+
+
+async def pass_time(seconds: float) -> None:
+    over = asyncio.Event()
+    asyncio.get_running_loop().call_later(seconds, over.set)
+    await over.wait()
+
+
+async def delete(world: World, session: str, role: str = "viewer") -> ASGIExchange:
+    exchange = world.exchange(b"", role=role, method="DELETE", mcp_session_id=session)
+    async with exchange:
+        await exchange.read()
+    return exchange
+
+
+async def used(world: World, session: str, role: str = "viewer") -> int:
+    """The status of a request in the session."""
+    return (await world.post(LIST, role=role, mcp_session_id=session)).status

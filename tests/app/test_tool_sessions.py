@@ -3,90 +3,25 @@
 Two worlds stand for two processes; they share a store and the server behind them.
 """
 
-import asyncio
-import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
 from tests.app.mcp_world import (
-    Asked,
-    World,
     ask,
-    call,
     echo,
-    events,
     tell,
     value,
 )
-from tests.app.shelves import SharedStore
+from tests.app.shelves import LIST, crew, delete, pass_time, run, used
 from tests.app.test_tool_traffic_sessions import (
-    ANSWER,
-    BOTH,
     INITIALIZE,
     MODERN,
-    QUESTION,
-    Asking,
-    Stateful,
     begin,
 )
-from tests.app.virtual import run_timeless
 from tidegate.gateway.tool_sessions import FRESH_S, GRACE_S, LOOK_S
 from tidegate.mcp import session_papers as papers
 from tidegate.mcp.session_papers import SESSIONS, TOUCH_S
-from tidegate.testing.asgi import ASGIExchange
-
-LIST = ask("tools/list")
-
-
-class Crew:
-    """Two processes, and what they share."""
-
-    def __init__(self, server: Any) -> None:
-        self.server, self.store = server, SharedStore()
-        self.worlds: list[World] = []
-        self.one, self.other = self.more(), self.more()
-
-    def more(self) -> World:
-        """One more process."""
-        self.worlds.append(World(self.server, shelf=self.store.shelf()))
-        return self.worlds[-1]
-
-
-@asynccontextmanager
-async def crew(server: Any = None) -> AsyncIterator[Crew]:
-    here = Crew(server or Stateful())
-    yield here
-    for world in here.worlds:
-        await world.traffic.relay.shared.close()
-
-
-def run(body: Callable[[], Awaitable[None]]) -> None:
-    async def awaited() -> None:
-        await body()
-
-    run_timeless(awaited())
-
-
-async def pass_time(seconds: float) -> None:
-    over = asyncio.Event()
-    asyncio.get_running_loop().call_later(seconds, over.set)
-    await over.wait()
-
-
-async def delete(world: World, session: str, role: str = "viewer") -> ASGIExchange:
-    exchange = world.exchange(b"", role=role, method="DELETE", mcp_session_id=session)
-    async with exchange:
-        await exchange.read()
-    return exchange
-
-
-async def used(world: World, session: str, role: str = "viewer") -> int:
-    """The status of a request in the session."""
-    return (await world.post(LIST, role=role, mcp_session_id=session)).status
 
 
 def test_a_session_of_one_process_goes_on_in_every_other() -> None:
@@ -137,8 +72,9 @@ def test_nobody_else_has_the_session_in_any_process_and_it_survives(role: str) -
         async with crew() as here:
             session = await begin(here.one)
             for world in (here.other, here.one, here.more()):
-                asked = len(world.transport.asked)
+                asked, known = len(world.transport.asked), len(world.traffic.relay.sessions)
                 assert await used(world, session, role) == 404
+                assert len(world.traffic.relay.sessions) == known
                 note = await world.post(tell("notifications/x"), role=role, mcp_session_id=session)
                 get = world.exchange(
                     b"", role=role, method="GET", mcp_session_id=session, accept="text/event-stream"
@@ -334,78 +270,6 @@ def test_another_server_in_the_place_of_its_own_ends_a_session_in_every_process(
             here.other.policy = replace(here.other.policy, servers=servers)
             assert await used(here.other, session) == 404
             assert await used(here.one, session) == 200
-
-    run(body)
-
-
-# Questions of a server, and tasks
-
-
-def test_a_question_is_answered_through_any_process_and_once() -> None:
-    async def body() -> None:
-        server = Asking()
-        async with crew(server) as here:
-            session = await begin(here.one)
-            headers = {"accept": BOTH, "mcp_session_id": session}
-            async with here.one.exchange(call("get_status"), **headers) as exchange:
-                assert json.loads((await exchange.chunk()).split(b"data: ")[1]) == QUESTION
-                wrong = await here.other.post({**ANSWER, "id": 1}, mcp_session_id=session)
-                assert (wrong.status, server.answers) == (202, [])
-                for world in (here.other, here.one, here.other):
-                    assert (await world.post(ANSWER, mcp_session_id=session)).status == 202
-                assert server.answers == [ANSWER]
-                await exchange.read()
-            assert events(exchange)[-1]["result"] == {"ok": 1}
-
-    run(body)
-
-
-def test_without_the_store_a_question_is_answered_through_the_process_that_showed_it() -> None:
-    async def body() -> None:
-        server = Asking()
-        async with crew(server) as here:
-            session = await begin(here.one)
-            here.store.away = True
-            headers = {"accept": BOTH, "mcp_session_id": session}
-            async with here.one.exchange(call("get_status"), **headers) as exchange:
-                assert await exchange.chunk()
-                for _ in range(2):
-                    assert (await here.one.post(ANSWER, mcp_session_id=session)).status == 202
-                assert server.answers == [ANSWER]
-                await exchange.read()
-
-    run(body)
-
-
-async def tasks(asked: Asked) -> None:
-    """A server whose tools begin tasks."""
-    match asked.message["method"]:
-        case "tools/call":
-            asked.result({"task": {"taskId": "t1", "status": "working"}})
-        case "tasks/list":
-            asked.result({"tasks": [{"taskId": "t1"}, {"taskId": "t2"}]})
-        case _:
-            await echo(asked)
-
-
-def test_a_task_belongs_to_whoever_began_it_in_every_process() -> None:
-    async def body() -> None:
-        async with crew(tasks) as here:
-            poll = ask("tasks/get", taskId="t1")
-            assert value(await here.other.post(poll))["error"]["message"] == "Unknown task"
-            await here.one.post(call("get_status"))
-            for role in ("admin", "second"):
-                assert value(await here.other.post(poll, role=role))["error"]["code"] == -32602
-            assert "result" in value(await here.other.post(poll))
-            last = here.more()
-            mine = value(await last.post(ask("tasks/list")))["result"]
-            theirs = value(await last.post(ask("tasks/list"), role="second"))["result"]
-            assert (mine, theirs) == ({"tasks": [{"taskId": "t1"}]}, {"tasks": []})
-            here.store.away = True
-            assert (await here.more().post(poll)).status == 503
-            assert "result" in value(await here.one.post(poll))
-            # It has run: to say that it did not would have it run again.
-            assert "result" in value(await here.one.post(call("get_status")))
 
     run(body)
 

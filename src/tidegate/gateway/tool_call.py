@@ -222,11 +222,15 @@ def aim_cancel(turn: Turn, plan: Plan, message: Notification, calls: RunningCall
     """Point a cancellation at the call of this client, by the id the upstream knows.
 
     One that names no running call of this principal is dropped: at the upstream it would hit a
-    call of somebody else with the same id, and so would one for a server that is no more.
+    call of somebody else with the same id, and so would one for a server that is no more. In an
+    upstream session of its own a client can hit nobody else: if calls of it may run in another
+    process, the message goes as it came.
     """
     params = message.params or {}
     call = calls.find(turn.principal, turn.session, params.get("requestId"), turn.peer)
     server = None if call is None else turn.policy.servers.get(call.server)
+    if call is None and calls.elsewhere and turn.upstream_session is not None:
+        return
     if call is None or server is None:
         plan.forwards = False
         return

@@ -63,6 +63,7 @@ class ToolRelay:
         self.shared = shared or ToolSessions(Sessions(), clock)
         self.sessions = self.shared.local
         self.calls = RunningCalls()
+        self.calls.elsewhere = self.shared.has_store
         self._told: Recent[int] = Recent(_MOST_TOLD)
 
     async def deliver(self, turn: Turn, plan: Plan) -> int:

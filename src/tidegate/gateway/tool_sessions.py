@@ -64,6 +64,11 @@ class ToolSessions:
         self._timer: asyncio.TimerHandle | None = None
         self._tasks: set[asyncio.Task[object]] = set()
 
+    @property
+    def has_store(self) -> bool:
+        """Whether other processes may know the same sessions."""
+        return self._shelf is not None
+
     def check(self) -> None:
         """Whether a session could be begun; raises StoreUnavailable. Asks nobody."""
         if self._shelf is not None:

@@ -200,13 +200,15 @@ class RunningCalls:
     """Ids of the calls in flight: unique at each upstream, found again by a cancellation.
 
     Clients count from 0, and all of them share our connection to a server. An id goes out as it
-    came unless another running call of that server (and upstream session) has it.
+    came unless another running call of that server (and upstream session) has it. `elsewhere`:
+    other processes run calls of the same sessions.
     """
 
     def __init__(self, fresh: Callable[[], int] = lambda: 2**40 + secrets.randbits(40)) -> None:
         self._fresh = fresh
         self._by_client: dict[tuple[Owner, str | None, object], list[RunningCall]] = {}
         self._taken: set[tuple[str, str | None, object]] = set()
+        self.elsewhere = False
 
     @contextmanager
     def running(
