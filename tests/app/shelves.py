@@ -54,6 +54,8 @@ class SharedShelf:
 
     def __init__(self, store: SharedStore) -> None:
         self.store = store
+        self.hold: asyncio.Event | None = None
+        self.held = asyncio.Event()
         self._failed = False
         self._owed: list[tuple[Kind, str]] = []
 
@@ -86,8 +88,12 @@ class SharedShelf:
             self.store.model(kind, "owed").drop(key)
 
     async def get(self, kind: Kind, key: str) -> bytes | None:
-        """See Shelf."""
-        return self._model(kind, "get").get(key)
+        """See Shelf; what was read is told when `hold` is over."""
+        found = self._model(kind, "get").get(key)
+        if self.hold is not None:
+            self.held.set()
+            await self.hold.wait()
+        return found
 
     async def put(self, kind: Kind, key: str, value: bytes, group: str) -> None:
         """See Shelf."""

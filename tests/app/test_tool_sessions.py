@@ -3,6 +3,7 @@
 Two worlds stand for two processes; they share a store and the server behind them.
 """
 
+import asyncio
 from dataclasses import replace
 
 import pytest
@@ -13,7 +14,7 @@ from tests.app.mcp_world import (
     tell,
     value,
 )
-from tests.app.shelves import LIST, crew, delete, pass_time, run, used
+from tests.app.shelves import LIST, SharedShelf, crew, delete, pass_time, run, used
 from tests.app.test_tool_traffic_sessions import (
     INITIALIZE,
     MODERN,
@@ -102,6 +103,27 @@ def test_an_ended_session_is_refused_by_every_process_within_the_bound() -> None
             asked = len(here.other.transport.asked)
             assert await used(here.other, session) == 404
             assert len(here.other.transport.asked) == asked
+
+    run(body)
+
+
+def test_an_end_that_overtakes_the_news_of_a_session_holds() -> None:
+    """The store was read before the end, and the answer comes after the end was heard of."""
+
+    async def body() -> None:
+        async with crew() as here:
+            session, own = await begin(here.one), await begin(here.other)
+            shelf = here.other.traffic.relay.shared._shelf
+            assert isinstance(shelf, SharedShelf)
+            shelf.hold = asyncio.Event()
+            late = asyncio.ensure_future(used(here.other, session))
+            await shelf.held.wait()
+            assert (await delete(here.one, session)).status == 200
+            here.server.live.append("theirs-0")
+            await pass_time(LOOK_S + 0.01)
+            assert await used(here.other, own) == 200
+            shelf.hold.set()
+            assert await late == 404
 
     run(body)
 

@@ -82,7 +82,9 @@ def unsealed(session_id: str, document: bytes) -> Session | None:
         written = msgspec.json.decode(plain, type=_Written)
     except (InvalidTag, ValueError):
         return None
-    return Session(session_id, written.owner, written.server, written.upstream_id, written.version)
+    found = Session(session_id, written.owner, written.server, written.upstream_id)
+    found.version, found.secret = written.version, written.secret
+    return found
 
 
 def question_key(session_id: str, question: Id) -> str:
