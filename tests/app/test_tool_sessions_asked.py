@@ -4,6 +4,8 @@ import asyncio
 import json
 from typing import Any
 
+import pytest
+
 from tests.app.mcp_world import Asked, ask, call, echo, events, tell, value
 from tests.app.shelves import crew, run
 from tests.app.test_tool_traffic_sessions import ANSWER, BOTH, QUESTION, Asking, Stateful, begin
@@ -28,7 +30,10 @@ def test_a_question_is_answered_through_any_process_and_once() -> None:
     run(body)
 
 
-def test_without_the_store_a_question_is_answered_through_the_process_that_showed_it() -> None:
+@pytest.mark.parametrize("returns", [True, False])
+def test_without_the_store_a_question_is_answered_through_the_process_that_showed_it(
+    *, returns: bool
+) -> None:
     async def body() -> None:
         server = Asking()
         async with crew(server) as here:
@@ -37,6 +42,7 @@ def test_without_the_store_a_question_is_answered_through_the_process_that_showe
             headers = {"accept": BOTH, "mcp_session_id": session}
             async with here.one.exchange(call("get_status"), **headers) as exchange:
                 assert await exchange.chunk()
+                here.store.away = not returns
                 for _ in range(2):
                     assert (await here.one.post(ANSWER, mcp_session_id=session)).status == 202
                 assert server.answers == [ANSWER]
