@@ -1,6 +1,7 @@
 """Does a server of one era answer a client of another, over a wire that its own revision allows?"""
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -10,7 +11,7 @@ from tests.app.mcp_answers import run
 from tests.app.mcp_upstreams import CAPABILITIES, LegacyUpstream, ModernUpstream, Refusal, Upstream
 from tests.app.mcp_world import Asked as Got
 from tests.app.mcp_world import ask, call, tell
-from tidegate.mcp.eras import LEGACY, MODERN, SUPPORTED
+from tidegate.mcp.eras import LEGACY, MODERN, SUPPORTED, McpHeaders
 
 
 def servers() -> list[Callable[[], Upstream]]:
@@ -197,5 +198,25 @@ def test_a_capability_that_is_not_declared_is_named_to_a_legacy_client() -> None
         said = await bridged.say(call("echo"), LEGACY[1])
         assert (said.status, said.error["code"]) == (200, -32600)
         assert said.error["data"] == {"requiredCapabilities": {"elicitation": {}}}
+
+    run(body)
+
+
+@pytest.mark.parametrize("version", LEGACY)
+def test_headers_that_contradict_the_arguments_are_refused_where_the_server_knows_none(
+    version: str,
+) -> None:
+    async def body() -> None:
+        bridged = Bridged(LegacyUpstream(version))
+        asked = bridged.asked(call("somewhere", {"zone": "north"}), MODERN)
+        for params in ((), (("Mcp-Param-Zone", "south"),)):
+            lying = replace(asked, headers=McpHeaders(params=params))
+            with bridged.carrier.exchange(lying) as exchange:
+                status, _ = await exchange.head()
+                [answer] = await exchange.read() or []
+            assert (status, answer.value["error"]["code"]) == (400, -32020)  # type: ignore[index]
+        assert bridged.upstream.log == []
+        assert (await bridged.say(call("somewhere", {"zone": "north"}), MODERN)).result["content"]
+        assert bridged.upstream.log == ["somewhere"]
 
     run(body)

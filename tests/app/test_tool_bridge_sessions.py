@@ -24,7 +24,8 @@ def test_many_calls_at_once_make_one_probe_and_one_session() -> None:
         assert [each.values[-1]["id"] for each in said] == list(range(20))
         methods = bridged.upstream.methods()
         assert methods[:3] == ["server/discover", "initialize", "notifications/initialized"]
-        assert methods[3:] == ["tools/call"] * 20
+        # What its tools demand of headers has to be known before the first call.
+        assert methods[3:] == ["tools/list", *["tools/call"] * 20]
         assert bridged.upstream.faults == []
 
     run(body)
@@ -41,8 +42,12 @@ def test_each_owner_has_a_session_of_its_own() -> None:
             if asked.message.get("method") == "tools/call"
         ]
         assert sessions == ["session1", "session2", "session1"]
-        ids = [m["id"] for m in bridged.upstream.heard if m.get("method") == "tools/call"]
-        assert len(set(ids)) == 2  # unique in each session, and nothing of the client's own
+        ids = [
+            (asked.headers.get("mcp-session-id"), asked.message["id"])
+            for asked in bridged.transport.asked
+            if "id" in asked.message and "mcp-session-id" in asked.headers
+        ]
+        assert len(set(ids)) == len(ids)
 
     run(body)
 

@@ -249,7 +249,7 @@ class Carried:
         client, server = self._asked.revision.version, self._line.version
         if "result" in reply.message:
             result = given = reply.message["result"]
-            if self._call.method == "tools/list" and self._line.modern:
+            if self._call.method == "tools/list":
                 result = self._learn(result)
             shown = result_for(self._call.method, self._own_subscription(result), client, server)
             if isinstance(shown, Refused):
@@ -264,10 +264,11 @@ class Carried:
 
     def _learn(self, result: object) -> object:
         """What a list of tools says about headers; one that breaks the rules cannot be called."""
-        if self._asked.revision.modern:
+        if self._line.modern and self._asked.revision.modern:
             return result
         first_page = "cursor" not in (self._call.params or {})
-        return self._server.params.learn(result, first_page=first_page)[0]
+        kept, _ = self._server.params.learn(result, first_page=first_page)
+        return kept if self._line.modern else result
 
     def _note(self, note: Note) -> Incoming | None:
         """What of a notification is for the client of this request."""
@@ -317,6 +318,7 @@ async def learn_schemas(server: BridgedServer, line: Line) -> None:
     for page in range(_MOST_PAGES):
         params: Tree = {} if cursor is None else {"cursor": cursor}
         heard, _ = await server.ask(line, "tools/list", params)
+        line.listed = True
         result = (heard.message or {}).get("result")
         if not isinstance(result, dict):
             return
@@ -325,6 +327,21 @@ async def learn_schemas(server: BridgedServer, line: Line) -> None:
         if not isinstance(following, str) or following == cursor:
             return
         cursor = following
+
+
+async def contradicting_header(server: BridgedServer, line: Line, asked: Asked) -> str | None:
+    """The Mcp-Param header of a call that its arguments contradict, where nobody behind us looks.
+
+    A legacy server knows no such headers; whoever routes by them must not be lied to.
+    """
+    call = asked.message
+    if line.modern or not asked.revision.modern or not isinstance(call, Request):
+        return None
+    if call.method != "tools/call":
+        return None
+    if not server.params.knows(call.params) and not line.listed:
+        await server.once((line, "tools/list"), lambda: learn_schemas(server, line))
+    return server.params.contradiction(call.params, asked.headers.params)
 
 
 def lacks_headers(heard: Heard, asked: Asked, line: Line, server: BridgedServer) -> bool:
@@ -356,6 +373,7 @@ def _notification(method: str, params: object) -> Incoming:
 __all__ = [
     "Carried",
     "Told",
+    "contradicting_header",
     "contradicts",
     "lacks_headers",
     "learn_schemas",

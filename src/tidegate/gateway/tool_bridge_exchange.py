@@ -16,6 +16,7 @@ from typing import Final, Self
 from tidegate import strictjson
 from tidegate.gateway.tool_bridge_call import (
     Carried,
+    contradicting_header,
     contradicts,
     lacks_headers,
     learn_schemas,
@@ -31,7 +32,6 @@ from tidegate.jsonrpc import (
     Id,
     Notification,
     Request,
-    Response,
     Tree,
     error_body,
     result_body,
@@ -166,7 +166,13 @@ class BridgedExchange:
         """See Exchange."""
         if self._bridge.passes(self._asked):
             return await self._pass()
-        return await self._carry()
+        message = self._asked.message
+        if isinstance(message, Request):
+            return await self._carry(message)
+        # Most of what a client tells is of its own era; a cancellation is for its request.
+        if isinstance(message, Notification) and message.method == "notifications/cancelled":
+            self._bridge.cancel(self._asked)
+        return 202, {}
 
     async def read(self) -> list[Incoming] | None:
         """See Exchange."""
@@ -210,7 +216,7 @@ class BridgedExchange:
             return status, head
         self._stack.close()
         self._waiting, self._way, self._passing = [], None, False
-        return await self._carry()
+        return await self._carry(call)
 
     async def _first(self, exchange: Exchange, status: int) -> Heard:
         """The answer as far as it tells of the era; everything is kept for `read`."""
@@ -242,18 +248,18 @@ class BridgedExchange:
             if not modern or "resultType" in result or call.method == "server/discover":
                 self._bridge.server.speaks[modern] = True
 
-    async def _carry(self) -> tuple[int, Mapping[str, str]]:
-        message, bridge = self._asked.message, self._bridge
-        if isinstance(message, Response):
-            return 202, {}
-        if isinstance(message, Notification):
-            return await self._notify(message)
+    async def _carry(self, message: Request) -> tuple[int, Mapping[str, str]]:
+        bridge = self._bridge
         bridge.running[_key(self._asked, _id_of(self._asked))] = self
         renewed = learned = again = False
         for _ in range(_TRIES):
             line = await bridge.server.line(self._asked.owner)
             if course(message, self._asked.revision.version, line.version) is not Course.FORWARD:
                 return await self._answer_here(message, line)
+            if (lie := await contradicting_header(bridge.server, line, self._asked)) is not None:
+                text = f"Header mismatch: {lie} is not what the arguments say"
+                error = error_body(_id_of(self._asked), Code.HEADER_MISMATCH, text)
+                return self._say(error)
             carried = self._stack.enter_context(Carried(bridge.server, line, self._asked, bridge))
             self._way = carried
             heard, _ = await carried.begin()
@@ -288,12 +294,6 @@ class BridgedExchange:
         first = self._waiting[0].value if self._waiting else None
         status = status_for(first, self._asked.revision.version) if isinstance(first, dict) else 200
         return status, {}
-
-    async def _notify(self, note: Notification) -> tuple[int, Mapping[str, str]]:
-        """Most of what a client tells is of its own era; a cancellation is for the request."""
-        if note.method == "notifications/cancelled":
-            self._bridge.cancel(self._asked)
-        return 202, {}
 
     async def _answer_here(self, call: Request, line: Line) -> tuple[int, Mapping[str, str]]:
         """What is not carried is answered with what is known."""

@@ -40,6 +40,7 @@ class Line:
 
     `session` is the server's id for it; None for 2026-07-28, for a process, and for a legacy
     server that has no sessions. `level` is from which level on the server tells of what it does.
+    `listed`: we have asked for its tools ourselves.
     """
 
     introduction: Introduction
@@ -49,6 +50,7 @@ class Line:
     used_s: float = 0.0
     users: int = 0
     dropped: bool = False
+    listed: bool = False
     numbers: "count[int]" = field(default_factory=lambda: count(1))
     subscribed: dict[str, int] = field(default_factory=dict)
 

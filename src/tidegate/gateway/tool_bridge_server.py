@@ -76,12 +76,12 @@ class BridgedServer:
         known = self._known(key)
         if known is None:
             if self._is_known:
-                await self._once(key, lambda: self._open(key))
+                await self.once(key, lambda: self._open(key))
             else:
-                await self._once("era", lambda: self._learn(key))
+                await self.once("era", lambda: self._learn(key))
             known = self._known(key)
         if known is None:
-            known = await self._once(key, lambda: self._open(key))
+            known = await self.once(key, lambda: self._open(key))
         known.used_s = self.clock.monotonic_s()
         if not known.modern:
             self._lines.move_to_end(key)
@@ -92,9 +92,9 @@ class BridgedServer:
         key = _NOBODY if self.is_process else owner
         with suppress(ServerFailed):
             if modern:
-                await self._once(key, lambda: self._open(key))
+                await self.once(key, lambda: self._open(key))
             else:
-                await self._once("era", self._discover)
+                await self.once("era", self._discover)
         return self.speaks[not modern] is True
 
     def drop(self, line: Line) -> None:
@@ -172,7 +172,7 @@ class BridgedServer:
         if isinstance(note, Note) and line is not None:
             self.heard_aside(line, note)
 
-    async def _once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    async def once(self, key: object, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """What `work` gives, which runs once for everybody who waits for it."""
         task = self._running.get(key)
         if task is None:

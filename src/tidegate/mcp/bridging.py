@@ -145,8 +145,9 @@ def to_server(
     if client == MODERN and server == MODERN:
         return Request(call.id, call.method, _with_progress(params, envelope.progress))
     if client == MODERN:
-        if "inputResponses" in params or "requestState" in params:
+        if "requestState" in params:
             return Refused(Code.INVALID_PARAMS, NO_ROUNDS)
+        params.pop("inputResponses", None)
         params = _without_envelope(params)
     elif server != client:
         # Without a capability for tasks on either side, asking for one means nothing.
@@ -226,8 +227,8 @@ def _foreign(meta: object) -> Tree:
 
 
 NO_ROUNDS: Final = (
-    "The server behind the gateway speaks a revision of MCP that has no further rounds: it asked "
-    "for no input and knows no requestState."
+    "The server behind the gateway speaks a revision of MCP that has no further rounds: it gave "
+    "out no requestState."
 )
 
 __all__ = [

@@ -7,15 +7,16 @@ Source: MCP 2026-07-28, basic/transports, custom headers from tool parameters.
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from tidegate.jsonrpc import Tree
-from tidegate.mcp.eras import encode_value
+from tidegate.mcp.eras import decode_value, encode_value
 
 _KEY: Final = "x-mcp-header"
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _TYPES: Final = ("string", "integer", "boolean")
+_WHOLE: Final = re.compile(r"(-?[0-9]{1,400})(?:\.0{1,400})?")
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _MOST_TOOLS: Final = 10_000
 
@@ -60,6 +61,20 @@ class ParamHeaders:
                 headers.append((f"Mcp-Param-{token}", encode_value(text)))
         return headers
 
+    def contradiction(self, params: Tree | None, headers: Iterable[tuple[str, str]]) -> str | None:
+        """The first header of a call that does not say what its arguments do; None if all agree.
+
+        Headers that no argument of this tool asks for are nobody's. Integers are compared as
+        numbers.
+        """
+        tokens = self._of_tool.get(str((params or {}).get("name")), {}).values()
+        wanted = {name.lower(): value for name, value in self.of(params)}
+        given = {name.lower(): value for name, value in headers}
+        for name in (f"mcp-param-{token.lower()}" for token in tokens):
+            if not _agree(wanted.get(name), given.get(name)):
+                return name
+        return None
+
     def _take(self, tool: object) -> bool:
         if not isinstance(tool, dict) or not isinstance(name := tool.get("name"), str):
             return True
@@ -99,6 +114,16 @@ def _value_at(arguments: Mapping[str, object], path: Path) -> object:
     for step in path:
         node = node.get(step) if isinstance(node, Mapping) else None
     return node
+
+
+def _agree(wanted: str | None, given: str | None) -> bool:
+    if wanted is None or given is None or wanted == given:
+        return wanted == given
+    texts = decode_value(wanted), decode_value(given)
+    if texts[0] == texts[1]:
+        return True
+    numbers = [_WHOLE.fullmatch(text or "") for text in texts]
+    return all(numbers) and len({int(found[1]) for found in numbers if found}) == 1
 
 
 def _text(value: object) -> str | None:

@@ -139,13 +139,13 @@ def test_a_task_that_no_one_agreed_on_is_not_asked_for() -> None:
         assert ("task" in params) == (client == server)
 
 
-@pytest.mark.parametrize("member", ["requestState", "inputResponses"])
-def test_a_further_round_is_not_for_a_server_that_has_none(member: str) -> None:
-    call = Request(1, "tools/call", {"name": "t", member: {}})
+def test_a_state_that_no_server_gave_out_is_refused_and_an_answer_to_nothing_left_out() -> None:
     for server in LEGACY:
+        call = Request(1, "tools/call", {"name": "t", "requestState": "s"})
         refused = to_server(call, NEW, server, Envelope(CLIENT))
         assert isinstance(refused, Refused)
         assert refused.code == Code.INVALID_PARAMS
+        assert sent({"name": "t", "inputResponses": {"a": {}}}, NEW, server) == {"name": "t"}
 
 
 def test_nothing_of_the_client_s_message_is_written_to() -> None:

@@ -110,3 +110,33 @@ def test_a_further_page_adds_and_a_new_list_replaces() -> None:
 @pytest.mark.parametrize("result", [None, 1, [], {}, {"tools": 1}, {"tools": [1, {}, {"name": 1}]}])
 def test_a_result_that_is_no_list_passes(result: object) -> None:
     assert ParamHeaders().learn(result, first_page=True) == (result, 0)
+
+
+HEADERS = [
+    ({"region": "x", "count": 42}, {"Region": "x", "Count": "42"}, None),
+    ({"region": "x", "count": 42}, {"region": "x", "COUNT": "42.0"}, None),
+    ({"region": "ü"}, {"Region": "=?base64?w7w=?="}, None),
+    ({"region": "ü"}, {"Region": "=?base64?w7w?="}, "mcp-param-region"),
+    ({"region": "x"}, {"Region": "X"}, "mcp-param-region"),
+    ({"region": "x"}, {}, "mcp-param-region"),
+    ({}, {"Region": "x"}, "mcp-param-region"),
+    ({"region": None}, {"Region": "null"}, "mcp-param-region"),
+    ({"count": 42}, {"Count": "42.5"}, "mcp-param-count"),
+    ({"count": 42}, {"Count": "4.2e1"}, "mcp-param-count"),
+    ({"dry": True}, {"Dry-Run": "true"}, None),
+    ({"dry": True}, {"Dry-Run": "True"}, "mcp-param-dry-run"),
+    ({"where": {"zone": "z"}}, {"Zone": "z"}, None),
+    ({}, {"Unknown": "x"}, None),
+    ({}, {}, None),
+]
+
+
+@pytest.mark.parametrize(("arguments", "given", "lie"), HEADERS)
+def test_a_header_says_what_the_arguments_say_or_is_named(
+    arguments: Any, given: dict[str, str], lie: str | None
+) -> None:
+    headers = learned(tool("t", NESTED))
+    pairs = [(f"Mcp-Param-{token}", value) for token, value in given.items()]
+    assert headers.contradiction({"name": "t", "arguments": arguments}, pairs) == lie
+    assert headers.contradiction({"name": "another", "arguments": arguments}, pairs) is None
+    assert headers.contradiction(None, pairs) is None
