@@ -66,7 +66,7 @@ def say_beside(arguments: dict[str, Any]) -> None:
     sys.stderr.flush()
 
 
-def strange(name: str, identifier: Any, arguments: dict[str, Any]) -> bool:  # noqa: C901, PLR0912
+def strange(name: str, identifier: Any, arguments: dict[str, Any]) -> bool:  # noqa: C901, PLR0912, PLR0915
     """Do it; whether it was one of these."""
     match name:
         case "junk":
@@ -95,6 +95,9 @@ def strange(name: str, identifier: Any, arguments: dict[str, Any]) -> bool:  # n
             for number, method in enumerate(("ping", "roots/list", "sampling/createMessage")):
                 out(line({"jsonrpc": "2.0", "id": f"q{number}", "method": method}))
             out(answer(identifier))
+        case "slow":
+            time.sleep(arguments["seconds"])
+            out(answer(identifier, "late"))
         case "tell":
             out(note("notifications/tools/list_changed") + answer(identifier))
         case "deaf":

@@ -28,6 +28,7 @@ from tests.wire.stdio_servers import (
     until,
     value_of,
 )
+from tidegate.gateway.process import loop_factory
 from tidegate.gateway.tool_children import ChildCarrier
 from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.mcp.servers import ServerCommand
@@ -39,7 +40,9 @@ ROOT = Path(__file__).parent.parent.parent
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:
-    asyncio.run(body)
+    """On the loop of the gateway; the other tests of the children are on that of Python."""
+    with asyncio.Runner(loop_factory=loop_factory()) as runner:
+        runner.run(body)
 
 
 async def pid_of(carrier: ChildCarrier) -> int:

@@ -66,6 +66,7 @@ class Life:
         self._exited: asyncio.Future[int] = self._loop.create_future()
         self._gone = asyncio.Event()
         self._outlet = _Outlet()
+        self._inlets: list[asyncio.ReadTransport] = []
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
@@ -86,10 +87,11 @@ class Life:
         await self._loop.connect_write_pipe(lambda: self._outlet, child.stdin)
         out, err = asyncio.StreamReader(_READ_BYTES), asyncio.StreamReader(_READ_BYTES)
         for reader, pipe in ((out, child.stdout), (err, child.stderr)):
-            await self._loop.connect_read_pipe(
+            transport, _ = await self._loop.connect_read_pipe(
                 lambda reader=reader: asyncio.StreamReaderProtocol(reader),  # type: ignore[misc]
                 pipe,
             )
+            self._inlets.append(transport)
         said, beside = self._task(self._read(out)), self._task(self._read_beside(err))
         self._task(self._see_the_end(said, beside))
 
@@ -210,6 +212,8 @@ class Life:
         self._outlet.abort()
         for task in (said, beside):
             _settle(task)
+        for inlet in self._inlets:
+            inlet.close()
         self._summarize(code, running)
         self._gone.set()
 
@@ -253,10 +257,8 @@ class _Outlet(asyncio.BaseProtocol):
         self._transport: asyncio.WriteTransport | None = None
         self._is_closed = False
 
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+    def connection_made(self, transport: asyncio.WriteTransport) -> None:  # type: ignore[override]
         """The pipe is ours."""
-        if not isinstance(transport, asyncio.WriteTransport):
-            raise TypeError("a pipe that cannot be written")
         transport.set_write_buffer_limits(high=0)
         self._transport = transport
 
