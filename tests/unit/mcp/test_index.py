@@ -108,6 +108,20 @@ REQUIRED = {
         f"{SESSIONS}::test_the_session_of_another_principal_is_unknown_and_survives"
     ),
     "G14 bounds": f"{PURE}/test_sessions.py::test_one_principal_cannot_fill_the_table",
+    "G14 one's own in every process": (
+        "app/test_tool_sessions.py::test_nobody_else_has_the_session_in_any_process_and_it_survives"
+    ),
+    "G14 known to every worker": (
+        "acceptance/test_shared_sessions.py"
+        "::test_an_official_client_on_fresh_connections_is_served_by_every_worker"
+    ),
+    "G14 ended for every worker": (
+        "acceptance/test_shared_sessions.py"
+        "::test_a_session_is_of_one_principal_and_ends_once_in_all_workers"
+    ),
+    "G14 sealed": (
+        "app/test_tool_sessions.py::test_whoever_reads_the_store_learns_no_session_and_no_principal"
+    ),
     "G14 none for modern clients": (
         f"{SESSIONS}::test_no_session_is_minted_for_a_modern_client_or_by_another_method"
     ),
