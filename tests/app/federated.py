@@ -8,7 +8,9 @@ from typing import Any
 from tests.app.mcp_world import CREDENTIAL, OFF, Asked, Script, ScriptedTransport, World
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.tool_turn import ToolServer
+from tidegate.mcp.eras import NAME_MEMBER, encode_value
 from tidegate.mcp.servers import ServerAddress
+from tidegate.testing.asgi import ASGIExchange
 from tidegate.transport.upstream import ResponseSink, UpstreamRequest
 
 MODERN = "2026-07-28"
@@ -22,6 +24,13 @@ MEMBERS = {
     "resources/list": "resources",
     "resources/templates/list": "resourceTemplates",
 }
+_LEGACY_ONLY = {
+    "initialize",
+    "logging/setLevel",
+    "ping",
+    "resources/subscribe",
+    "resources/unsubscribe",
+}
 NOT_FOUND = {"code": -32601, "message": "Method not found"}
 
 
@@ -32,7 +41,16 @@ class Server:
     None is one that it does not have.
     """
 
-    def __init__(self, *, page: int = 100, instructions: str | None = None, **things: Any) -> None:
+    def __init__(
+        self,
+        *,
+        page: int = 100,
+        instructions: str | None = None,
+        legacy: bool = False,
+        **things: Any,
+    ) -> None:
+        """`legacy`: it knows the handshake era alone; otherwise both."""
+        self.legacy = legacy
         self.page = page
         self.instructions = instructions
         self.things: dict[str, Any] = {
@@ -53,7 +71,11 @@ class Server:
         message = asked.message
         method, params = message["method"], message.get("params", {})
         self.heard.append(method)
-        if "id" not in message:
+        if self.legacy and asked.headers.get("mcp-protocol-version") == MODERN:
+            text = "Unsupported protocol version"
+            refusal = {"code": -32600, "message": text}
+            asked.whole({"jsonrpc": "2.0", "id": None, "error": refusal}, 400)
+        elif "id" not in message:
             asked.head(202)
             asked.end()
         elif method in MEMBERS:
@@ -68,6 +90,11 @@ class Server:
             named = params.get("ref", params)
             self.ran.append(f"{method} {named.get('name') or named.get('uri')}")
             await self.run(asked)
+
+    @property
+    def told(self) -> list[str]:
+        """Every method it heard of that is no question of the gateway's own about what it is."""
+        return [method for method in self.heard if method not in ("initialize", "server/discover")]
 
     async def run(self, asked: Asked) -> None:
         """What a thing does when it is used."""
@@ -200,16 +227,46 @@ class Federated(World):
         scripts = {k: v for k, v in scripts_and_policy.items() if callable(v)}
         rest = {k: v for k, v in scripts_and_policy.items() if not callable(v)}
         super().__init__(transport=Routed(scripts), **rest)
-        self.policy = replace(self.policy, servers=places(scripts, masking))
+        self.reload(places(scripts, masking))
+
+    def reload(self, servers: Mapping[str, ToolServer]) -> None:
+        """From now on these are the servers."""
+        self.policy = replace(self.policy, servers=servers)
+        self.carriers.retain(server.place for server in servers.values())
+
+    def exchange(
+        self, body: object, *, role: str = "viewer", method: str = "POST", **headers: str
+    ) -> ASGIExchange:
+        """As of any world; a request that says nothing of its revision is of the newest."""
+        if isinstance(body, dict) and "id" in body and not set(headers) - {"accept"}:
+            named = body.get("method")
+            if named is not None and named not in _LEGACY_ONLY:
+                body = {**body, "params": {"_meta": META, **body.get("params", {})}}
+                headers = {**self._headers_of(body), **headers}
+        return super().exchange(body, role=role, method=method, **headers)
+
+    def _headers_of(self, body: Any) -> dict[str, str]:
+        name = body["params"].get(NAME_MEMBER.get(body["method"], ""))
+        return modern(body["method"], **({"mcp_name": encode_value(name)} if name else {}))
+
+    async def over(self) -> None:
+        """End what the gateway keeps towards its servers, as it does at its own end."""
+        await self.carriers.close()
+        await self.upstream.drain(5)
 
     def to(self, server: str) -> list[Any]:
-        """Every message that this server got, in order."""
-        return [each.message for each in self.transport.asked if each.server == server and each.raw]
+        """Every message that this server got, in order, but for questions about what it is."""
+        messages = [each.message for each in self.transport.asked if each.server == server]
+        return [m for m in messages if m["method"] not in ("initialize", "server/discover")]
 
     def steps(self, stage: str, request: int = -1) -> list[tuple[str, Any]]:
         """Verdict and server of the steps of a stage, of one ended request."""
         steps = self.records.ends[request].snapshot().steps
         return [(s.verdict, s.values.get("server")) for s in steps if s.stage == stage]
+
+
+OLD = {"mcp_protocol_version": "2025-11-25"}
+"""The header of a client of the handshake era that has no session."""
 
 
 def modern(method: str, **headers: str) -> dict[str, str]:

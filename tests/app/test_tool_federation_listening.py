@@ -43,6 +43,13 @@ class Telling(Server):
         asked = self.open[-1]
         asked.event(heard(asked, method, **params))
 
+    def finish(self) -> None:
+        """The end of the subscription, as the server means it."""
+        asked = self.open[-1]
+        done = {"resultType": "complete", "_meta": {SUBSCRIPTION: asked.message["id"]}}
+        asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "result": done})
+        asked.end()
+
 
 def said(exchange: Any) -> list[Any]:
     return events(exchange) if exchange.body else []
@@ -199,6 +206,7 @@ def test_a_server_that_does_not_acknowledge_is_named_and_left_out(broken: Any) -
             a.tell("notifications/tools/list_changed")
             await hear(exchange, 2)
             await exchange.disconnect()
+        await world.over()
         assert ("missing", "b") in world.steps("federation")
 
     run_in_no_time(body)
@@ -258,11 +266,11 @@ def test_a_server_that_ends_its_part_leaves_the_others_and_the_last_one_ends_it(
         async with exchange:
             await hear(exchange, 1)
             done = {"resultType": "complete", "_meta": {SUBSCRIPTION: 9}}
-            a.open[0].event({"jsonrpc": "2.0", "id": 9, "result": done})
+            a.finish()
             b.tell("notifications/tools/list_changed")
             await hear(exchange, 2)
             assert not exchange.ended
-            b.open[0].event({"jsonrpc": "2.0", "id": 9, "result": done})
+            b.finish()
             await exchange.read()
         assert said(exchange)[-1] == {"jsonrpc": "2.0", "id": 9, "result": done}
         assert world.records.ends[-1].snapshot().outcome == "ok"

@@ -8,6 +8,7 @@ import pytest
 
 from tests.app.federated import (
     META,
+    OLD,
     Federated,
     Server,
     dead,
@@ -56,10 +57,10 @@ def shown(method: str, *servers: str) -> list[str]:
 def test_a_list_is_that_of_every_server_in_the_order_of_the_file(method: str) -> None:
     async def body() -> None:
         world = Federated(b=Server(), a=Server(), c=Server(), rules=EVERYTHING)
-        first = value(await world.post(ask(method)))
+        first = value(await world.post(ask(method), **OLD))
         assert named(first, method) == shown(method, "b", "a", "c")
         assert first["result"].keys() == {SHOWN[method][0]}
-        assert value(await world.post(ask(method)))["result"] == first["result"]
+        assert value(await world.post(ask(method), **OLD))["result"] == first["result"]
         (item, *_) = first["result"][SHOWN[method][0]]
         assert item["title"].startswith("the ")
 
@@ -88,7 +89,7 @@ def test_a_cursor_is_none_of_ours(*, modern_client: bool) -> None:
     async def body() -> None:
         world = Federated(a=Server(), b=Server(), rules=EVERYTHING)
         meta = {"_meta": META} if modern_client else {}
-        headers = modern("tools/list") if modern_client else {}
+        headers = modern("tools/list") if modern_client else OLD
         answer = await world.post(ask("tools/list", cursor="1", **meta), **headers)
         assert answer.status == (400 if modern_client else 200)
         assert value(answer)["error"] == {"code": -32602, "message": "Invalid cursor"}
@@ -113,6 +114,7 @@ def test_a_broken_server_is_named_and_the_others_are_listed(
         assert world.steps("federation") == [("missing", "b")]
         assert ("failed", "b") in world.steps("upstream")
         assert world.records.ends[-1].snapshot().outcome == "ok"
+        await world.over()
 
     run_in_no_time(body)
     (line,) = [
@@ -130,6 +132,7 @@ def test_a_slow_server_is_waited_for_a_few_seconds_once_and_not_for_each_page() 
         result = value(await world.post(ask("tools/list")))["result"]
         assert world.clock.monotonic_s() - began == pytest.approx(5, abs=0.1)
         assert result["_meta"] == {UNAVAILABLE: ["b", "c"]}
+        await world.over()
         assert all(asked.gone.is_set() or asked.ended for asked in world.transport.asked)
 
     run_in_no_time(body)
@@ -159,8 +162,13 @@ def test_a_list_without_end_is_given_up(cursor: str) -> None:
     async def body() -> None:
         count = 0
 
+        whole = Server()
+
         async def endless(asked: Asked) -> None:
             nonlocal count
+            if asked.message["method"] != "tools/list":
+                await whole(asked)
+                return
             count += 1
             following = "again" if cursor == "same" else str(count)
             asked.result({"tools": [{"name": "x"}], "nextCursor": following})
@@ -181,7 +189,8 @@ def test_when_every_server_fails_the_client_gets_the_one_error(way: str) -> None
         answer = await world.post(ask("tools/list"))
         assert generic(answer)
         assert world.records.ends[-1].snapshot().outcome == "gateway.upstream_failed"
-        assert world.steps("federation") == [("missing", "a"), ("missing", "b")]
+        assert sorted(world.steps("federation")) == [("missing", "a"), ("missing", "b")]
+        await world.over()
 
     run_in_no_time(body)
 
@@ -190,7 +199,8 @@ def test_a_server_that_has_no_such_list_is_not_missing() -> None:
     async def body() -> None:
         world = Federated(a=Server(prompts=None), b=Server(), rules=EVERYTHING)
         result = value(await world.post(ask("prompts/list")))["result"]
-        assert result == {"prompts": [{"name": "b__greet", "title": "the greet"}]}
+        assert result["prompts"] == [{"name": "b__greet", "title": "the greet"}]
+        assert "_meta" not in result
 
     run(body)
 
@@ -217,7 +227,7 @@ def test_who_may_use_nothing_of_a_kind_has_an_empty_list(*, modern_client: bool)
         if modern_client:
             answer = await world.post(ask("tools/list", _meta=META), **modern("tools/list"))
         else:
-            answer = await world.post(ask("tools/list"))
+            answer = await world.post(ask("tools/list"), **OLD)
         assert value(answer)["result"]["tools"] == []
         assert world.transport.asked == []
 
@@ -277,6 +287,9 @@ def test_a_list_is_masked_by_the_rules_of_its_server_and_its_names_stay() -> Non
     async def body() -> None:
         class Chatty(Server):
             async def __call__(self, asked: Asked) -> None:
+                if asked.message["method"] != "tools/list":
+                    await super().__call__(asked)
+                    return
                 asked.result({"tools": [{"name": "t", "description": "ask ann@example.com"}]})
 
         world = Federated(a=Chatty(), b=Server(), rules=EVERYTHING, masking=ENFORCE)
@@ -290,8 +303,11 @@ def test_a_list_is_masked_by_the_rules_of_its_server_and_its_names_stay() -> Non
 def test_progress_of_a_list_belongs_to_no_server() -> None:
     async def body() -> None:
         world = Federated(a=Server(), b=Server(), rules=EVERYTHING)
-        await world.post(ask("tools/list", _meta={"progressToken": 7, "x": 1}))
-        assert [m["params"] for m in world.to("a")] == [{"_meta": {"x": 1}}]
+        meta = {**META, "progressToken": 7, "x": 1}
+        await world.post(ask("tools/list", _meta=meta))
+        (params,) = [message["params"] for message in world.to("a")]
+        assert "progressToken" not in params["_meta"]
+        assert params["_meta"]["x"] == 1
 
     run(body)
 
@@ -302,11 +318,8 @@ def test_a_client_that_leaves_leaves_no_server_waiting() -> None:
         async with world.exchange(ask("tools/list")) as exchange:
             await until(lambda: len(world.transport.asked) == 2)
             await exchange.disconnect()
-        await world.upstream.drain(5)
+        await world.over()
         assert len(world.traffic.relay.calls) == 0
-        lists = [
-            asked for asked in world.transport.asked if asked.message["method"] == "tools/list"
-        ]
-        assert all(asked.gone.is_set() for asked in lists)
+        assert all(asked.gone.is_set() or asked.ended for asked in world.transport.asked)
 
     run_in_no_time(body)

@@ -2,11 +2,10 @@
 
 import asyncio
 from dataclasses import replace
-from typing import Any
 
 import pytest
 
-from tests.app.federated import META, Federated, Server, dead, modern, places, silent, until
+from tests.app.federated import META, OLD, Federated, Server, dead, modern, places, silent, until
 from tests.app.mcp_answers import generic, run, run_in_no_time
 from tests.app.mcp_world import Asked, ask, call, tell, value
 from tests.unit.mcp.asking import allow
@@ -116,6 +115,7 @@ def test_without_any_server_the_gateway_says_that_it_failed_and_opens_nothing(me
         assert generic(answer)
         assert answer.header("mcp-session-id") is None
         assert len(world.traffic.relay.sessions) == 0
+        await world.over()
 
     run_in_no_time(body)
 
@@ -190,12 +190,15 @@ def test_ping_is_answered_even_if_no_server_lives() -> None:
 
 def test_the_level_of_the_log_is_told_to_each_server_that_may_be_used() -> None:
     async def body() -> None:
-        a, b = Server(), Server()
+        a, b = Server(legacy=True), Server(legacy=True)
         world = Federated(a=a, b=b, c=dead, rules=RuleSet([allow(servers=("a", "c"))]))
         answer = value(await world.post(ask("logging/setLevel", level="debug")))
         assert answer["result"] == {}
-        assert (a.heard[-1], b.heard) == ("logging/setLevel", [])
-        assert world.to("a")[-1]["params"] == {"level": "debug"}
+        await world.post(call("a__get_status"), **OLD)
+        assert [m["params"] for m in world.to("a") if m["method"] == "logging/setLevel"] == [
+            {"level": "debug"}
+        ]
+        assert b.heard == []
         wrong = value(await world.post(ask("logging/setLevel", level="loud")))
         assert wrong["error"]["code"] == -32602
         world.policy = replace(world.policy, rules=RuleSet([]))
@@ -226,7 +229,7 @@ def test_a_method_of_the_other_era_or_of_none_is_not_found(
     async def body() -> None:
         world = Federated(a=Server(), b=Server(), rules=EVERYTHING)
         message = ask(method, uri="a+file:///a", **({"_meta": META} if is_modern else {}))
-        answer = await world.post(message, **(modern(method) if is_modern else {}))
+        answer = await world.post(message, **(modern(method) if is_modern else OLD))
         assert answer.status == (404 if is_modern else 200)
         assert value(answer)["error"] == {"code": -32601, "message": "Method not found"}
         assert world.transport.asked == []
@@ -235,40 +238,35 @@ def test_a_method_of_the_other_era_or_of_none_is_not_found(
 
 
 class Working(Server):
-    """A server whose tools take until they are cancelled."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.cancelled: list[Any] = []
-
-    async def __call__(self, asked: Asked) -> None:
-        if asked.raw and asked.message["method"] == "notifications/cancelled":
-            self.cancelled.append(asked.message["params"]["requestId"])
-        await super().__call__(asked)
+    """A server whose tools take until they are cancelled, in the way of its era."""
 
     async def run(self, asked: Asked) -> None:
-        await until(lambda: asked.message["id"] in self.cancelled)
+        noted = "notifications/cancelled"
+        await until(lambda: asked.gone.is_set() or noted in self.heard)
         asked.result({"content": []})
 
 
-def test_a_cancellation_goes_to_the_server_where_the_call_runs() -> None:
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_cancellation_goes_to_the_server_where_the_call_runs(*, legacy: bool) -> None:
     async def body() -> None:
-        a, b = Working(), Working()
+        a, b = Working(legacy=legacy), Working(legacy=legacy)
         world = Federated(a=a, b=b, rules=EVERYTHING)
         session = await begin(world)
         running = world.exchange(call("b__get_status", id=7), mcp_session_id=session)
         async with running:
             await until(lambda: b.ran)
+            called = world.transport.asked[-1]
             for role, id_ in (("second", 7), ("viewer", "7"), ("viewer", 8)):
                 headers = {"mcp_session_id": session} if role == "viewer" else {}
                 note = tell("notifications/cancelled", requestId=id_)
                 assert (await world.post(note, role=role, **headers)).status == 202
-            assert (a.cancelled, b.cancelled) == ([], [])
+            assert not called.gone.is_set()
             note = tell("notifications/cancelled", requestId=7)
             assert (await world.post(note, mcp_session_id=session)).status == 202
-            await running.read()
-        assert a.cancelled == []
-        assert len(b.cancelled) == 1
+            await until(lambda: called.gone.is_set() or called.ended)
+        assert "notifications/cancelled" not in a.told
+        assert ("notifications/cancelled" in b.told) is legacy
+        await world.over()
 
     run(body)
 
@@ -366,10 +364,10 @@ def test_a_reload_from_one_server_to_two_ends_sessions_of_the_one() -> None:
                     await super().__call__(asked)
 
         world = Federated(a=Minting(), b=Server(), rules=EVERYTHING)
-        two = world.policy
-        world.policy = replace(two, servers=places(("a",)))
+        two = world.policy.servers
+        world.reload(places(("a",)))
         session = await begin(world)
-        world.policy = two
+        world.reload(two)
         assert (await world.post(ask("tools/list"), mcp_session_id=session)).status == 404
 
     run(body)

@@ -9,6 +9,7 @@ import json
 import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -20,9 +21,12 @@ from tidegate.config import Config, ConfigInvalid, values
 from tidegate.config.load import load_part
 from tidegate.jsonrpc import Call, Request, has_oversized_integer
 from tidegate.mcp import authorize
-from tidegate.mcp.authorize import LISTED_KIND
-from tidegate.mcp.denials import Profile, Refusal, refusal
+from tidegate.mcp.authorize import LISTED_KIND, NO_RULE, subject_of
+from tidegate.mcp.denials import Profile, Refusal, refusal, unknown
 from tidegate.mcp.dry_run import TASKS, Weighed, message_of, weigh
+from tidegate.mcp.federation import Federation
+from tidegate.mcp.federation_messages import Aimed, aimed, names_something
+from tidegate.mcp.rules import without_rules
 from tidegate.policy import Allow, Decision, Deny, Principal
 
 if TYPE_CHECKING:
@@ -33,22 +37,30 @@ _PROFILES: tuple[Profile, ...] = ("brief", "spec")
 
 @dataclass(frozen=True, slots=True)
 class DryRun:
-    """One question and its answer; `rules` are those of the tenant."""
+    """One question and its answer; `rules` are those of the tenant.
+
+    `message` is the client's, `asked` what the server `server` would get of it: "" for a name of
+    no server. `among`: of a list, what is decided at each of several servers.
+    """
 
     config: Config
     message: Call
     principal: Principal
-    server: str
     rules: "RuleSet"
     name: str | None
+    asked: Call
+    server: str
     task_tool: str | None
     decision: Decision
+    among: tuple[tuple[str, Decision], ...] = ()
 
     @property
     def weighed(self) -> tuple[Weighed, ...]:
         """The rules that had a say."""
+        if not self.server:
+            return ()
         return weigh(
-            self.message,
+            self.asked,
             self.principal,
             self.rules,
             server=self.server,
@@ -63,11 +75,44 @@ def dry_run(config: Config, principal: Principal, words: tuple[str, ...]) -> Dry
     """
     method, name = words[0], words[1] if len(words) > 1 else None
     message = message_of(method, name, _arguments(words[2]) if len(words) > 2 else None)
-    server = next(iter(values.mcp_servers(config)), "")
     rules = values.tool_rules(config).of(principal.tenant)
+    servers = tuple(config.mcp.servers)
+    of = partial(DryRun, config, message, principal, rules, name)
+    if len(servers) > 1:
+        return _among(of, message, principal, rules, (servers, name))
+    server = next(iter(servers), "")
     task_tool = name if method in TASKS else None
     decision = authorize(message, principal, rules, server=server, task_tool=task_tool)
-    return DryRun(config, message, principal, server, rules, name, task_tool, decision)
+    return of(message, server, task_tool, decision)
+
+
+def _among(
+    of: "partial[DryRun]",
+    message: Call,
+    principal: Principal,
+    rules: "RuleSet",
+    named: tuple[tuple[str, ...], str | None],
+) -> DryRun:
+    """The same with several servers, whose things have the names that clients see."""
+    servers, name = named
+    if message.method in LISTED_KIND or message.method == "logging/setLevel":
+        each = [(s, authorize(message, principal, rules, server=s)) for s in servers]
+        allowed = [pair for pair in each if isinstance(pair[1], Allow)]
+        server, decision = (allowed or each)[0]
+        return of(message, server, None, decision, tuple(each))
+    tool, found = None, Aimed(None, message)
+    if message.method in TASKS and name is not None:
+        own = Federation(servers).own_name(name)
+        found, tool = (
+            (Aimed(None, message), None) if own is None else (Aimed(own[0], message), own[1])
+        )
+    elif names_something(message):
+        found = aimed(message, Federation(servers))
+    if found.server is None:
+        decision = authorize(message, principal, without_rules(rules))
+        return of(message, "", None, decision)
+    decision = authorize(found.message, principal, rules, server=found.server, task_tool=tool)
+    return of(found.message, found.server, tool, decision)
 
 
 def _arguments(text: str) -> Mapping[str, object]:
@@ -144,6 +189,14 @@ def as_json(run: DryRun) -> dict[str, object]:
         "roles": list(run.principal.roles),
         "tenant": run.principal.tenant,
         "server": run.server,
+        "servers": [
+            {
+                "server": server,
+                "verdict": "allowed" if isinstance(each, Allow) else "denied",
+                "rule": each.rule,
+            }
+            for server, each in run.among
+        ],
         "rule": run.decision.rule,
         "place": place_of(run.config, run.decision.rule),
         "reason": denied.reason if denied else None,
@@ -192,6 +245,9 @@ def _sees(run: DryRun, profile: Profile) -> dict[str, object] | None:
 
 def _refusal(run: DryRun, deny: Deny, profile: Profile, *, modern: bool) -> Refusal:
     assert isinstance(run.message, Request)  # noqa: S101 - looked at before
+    subject = subject_of(run.message)
+    if not run.server and len(run.config.mcp.servers) > 1 and deny.reason == NO_RULE and subject:
+        return unknown(run.message.id, subject, errors=profile, modern=modern)
     return refusal(
         run.message,
         deny,
@@ -216,6 +272,11 @@ def _lines(run: DryRun) -> Iterator[str]:
     place = place_of(run.config, decision.rule)
     why = f" ({decision.reason})" if isinstance(decision, Deny) else ""
     yield f"{'rule':<10} {decision.rule}{f' at {place}' if place else ''}{why}"
+    if run.server and len(run.config.mcp.servers) > 1 and not run.among:
+        yield f"{'server':<10} {run.server}"
+    for server, each_of in run.among:
+        of = "allowed" if isinstance(each_of, Allow) else "denied"
+        yield f"{'server':<10} {server}: {of} by {each_of.rule}"
     if isinstance(decision, Deny):
         yield f"{'needs':<10} required_role {decision.required_role}, your_role {who.first_role}"
     for each in run.weighed:

@@ -28,7 +28,7 @@ from tidegate.mcp.eras import REMOVED
 from tidegate.mcp.federation import Federation
 from tidegate.mcp.federation_messages import aimed, names_something, wished
 from tidegate.mcp.listing import narrow_subscription
-from tidegate.mcp.rules import RuleSet
+from tidegate.mcp.rules import without_rules
 from tidegate.mcp.sessions import RunningCalls, Sessions
 from tidegate.policy import Allow, Decision, Deny
 
@@ -105,8 +105,7 @@ def _named(
 
 def _nobodys(turn: Turn, plan: Plan, message: Request) -> None:
     """A name of no server: denied like one that no rule allows, told like one that nobody knows."""
-    nothing = RuleSet((), roles=turn.rules.roles)
-    decision = authorize(message, turn.principal, nothing)
+    decision = authorize(message, turn.principal, without_rules(turn.rules))
     note(turn, None, message, decision)
     if not isinstance(decision, Deny):
         raise TypeError("no rule, and yet allowed")

@@ -116,6 +116,8 @@ class Shaper:
         hides_all = turn.policy.hide_denied == "full"
         if hides_all and subject is not None and says_unknown(reply.message):
             errors, modern = turn.policy.errors, turn.revision.modern
+            if self._shown is not None:
+                subject = self._shown.subject(subject)
             return Answer.of(unknown(self.call.id, subject, errors=errors, modern=modern))
         cleaned = clean(reply, request_id)
         message = cleaned.message
@@ -181,6 +183,14 @@ class Shaper:
     def failed(self) -> Answer:
         """The one answer for whatever went wrong behind us."""
         return Answer(generic(self.call.id, self._turn.responder.request_id))
+
+    def _as_asked(self, subject: Subject) -> Subject:
+        """The subject under the name that the client used."""
+        federation = self._turn.policy.federation
+        if federation is None or subject.kind != "resources":
+            return subject
+        shown = federation.shown_uri(self._server.name, subject.name)
+        return Subject(subject.kind, shown, template=subject.template)
 
     def _filtered(self, result: object) -> object:
         turn = self._turn

@@ -6,11 +6,12 @@ and what the server says into those of the client. Does not live here: the table
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from tidegate.jsonrpc import Call, Notification, Request, Tree
-from tidegate.mcp.federation import Federation
+from tidegate.mcp.authorize import Subject
+from tidegate.mcp.federation import SEPARATOR, Federation
 
 _NAMED: Final = frozenset({"tools/call", "prompts/get"})
 _LOCATED: Final = frozenset({"resources/read", "resources/subscribe", "resources/unsubscribe"})
@@ -117,6 +118,12 @@ class Shown:
         self._federation = federation
         self._server = server
         self.unusable = 0
+
+    def subject(self, subject: Subject) -> Subject:
+        """What a client asked for, under the name that it wrote."""
+        if subject.kind == "resources":
+            return replace(subject, name=self._uri(subject.name))
+        return replace(subject, name=f"{self._server}{SEPARATOR}{subject.name}")
 
     def result(self, result: object) -> object:
         """A result with the client's names and URIs, without what has none."""

@@ -190,6 +190,12 @@ class RuleSet:
         return {path: value_at(arguments, path) for path in self._operands.get(rule_id, ())}
 
 
+def without_rules(rules: RuleSet) -> RuleSet:
+    """The same roles and not one rule: what is judged by it is denied like a thing that no rule
+    names."""
+    return RuleSet((), roles=rules.roles)
+
+
 class TenantRules:
     """The rules of everybody and, beside them, those that single tenants have of their own.
 
@@ -216,4 +222,12 @@ class TenantRules:
         return made
 
 
-__all__ = ["KINDS", "CompiledRule", "Kind", "Rule", "RuleSet", "TenantRules"]
+__all__ = [
+    "KINDS",
+    "CompiledRule",
+    "Kind",
+    "Rule",
+    "RuleSet",
+    "TenantRules",
+    "without_rules",
+]
