@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from tests.conformance.across import ACROSS, across
 from tests.conformance.fixture import broken_front
 from tests.conformance.gateway import gateway, losing
 from tests.conformance.harness import (
@@ -128,6 +129,11 @@ async def everything(names: list[str], *, write: bool) -> int:
         if all(check.status == "SUCCESS" for check in checks):
             seen[run.name] = counted(checks)
         wrong += [*found, *(line for _, lines in others for line in lines)]
+    for one in ACROSS:
+        if not names:
+            line, found = await across(one)
+            say(line)
+            wrong += found
     for what, (scenario, check_id) in TEETH.items():
         wrong += await tooth(what, scenario, check_id)
     for line in wrong:
