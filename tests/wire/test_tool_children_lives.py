@@ -371,6 +371,6 @@ def test_stderr_is_logged_line_by_line_masked_and_not_without_end(
     assert said[0].startswith("using [REDACTED")
     assert set(said[1:]) == {"a line of many"}
     assert len(said) < 500
-    shown = str([vars(r) for r in caplog.records])
+    shown = str([vars(r) for r in lines(caplog, "tidegate")])
     assert secret not in shown
     assert own not in shown
