@@ -19,6 +19,7 @@ from tests.acceptance.crews import kill, pid, replaced
 from tests.acceptance.processes import HOST, WAIT_S, Running, serving
 from tests.acceptance.worlds import ADMIN_KEY, KEY, configuration, write
 from tests.redis_server import redis_server
+from tests.wire.one_era import only as one_era
 from tidegate.demo.listener import bind, listening
 
 pytestmark = pytest.mark.full
@@ -33,7 +34,7 @@ class Server:
     `ran` are the tools it ran, `asked` is how many requests it got.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, era: str = "") -> None:
         self.ran: list[str] = []
         self.asked = 0
         server = MCPServer("sdk")
@@ -44,17 +45,18 @@ class Server:
             return f"{service} is up"
 
         self.sdk = server.streamable_http_app()
+        self._app: Any = one_era(self.sdk, era) if era else self.sdk
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         """ASGI."""
         self.asked += 1
-        await self.sdk(scope, receive, send)
+        await self._app(scope, receive, send)
 
 
 @asynccontextmanager
-async def upstream() -> AsyncIterator[tuple[Server, str]]:
-    """A server and its address."""
-    server = Server()
+async def upstream(era: str = "") -> AsyncIterator[tuple[Server, str]]:
+    """A server, of both eras or one, and its address."""
+    server = Server(era)
     async with (
         server.sdk.router.lifespan_context(server.sdk),
         listening(server, bind(0)) as port,
@@ -281,6 +283,28 @@ def test_a_session_of_several_servers_is_known_to_every_worker(tmp_path: Path) -
                     async with asyncio.timeout(WAIT_S):
                         while (await alice.ask(gateway, "tools/list")).status_code != 404:
                             pass
+
+    run(body)
+
+
+def test_a_client_of_a_server_of_another_era_is_served_by_every_worker(tmp_path: Path) -> None:
+    async def body() -> None:
+        headers = {"Authorization": f"Bearer {KEY}"}
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        async with (
+            upstream("modern") as (server, url),
+            serving_two(tmp_path, url) as gateway,
+            httpx2.AsyncClient(headers=headers, limits=limits) as http,
+            Client(
+                streamable_http_client(f"http://{HOST}:{gateway.port}/mcp", http_client=http),
+                mode="legacy",
+            ) as client,
+        ):
+            for worker in (1, 2, 1, 2):
+                with only(gateway, worker):
+                    result = await client.call_tool("get_status", {"service": "billing"})
+                    assert result.structured_content == {"result": "billing is up"}
+        assert server.ran == ["billing"] * 4
 
     run(body)
 

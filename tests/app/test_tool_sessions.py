@@ -173,6 +173,7 @@ def test_without_the_store_known_sessions_go_on_for_a_while_and_no_new_ones_begi
             assert await used(here.one, session) == 200
             assert await used(here.other, session) == 503
             assert await used(here.one, session, "second") == 404
+            assert here.one.traffic.relay.shared.degraded
             await pass_time(GRACE_S - 5)
             assert await used(here.one, session) == 200
             await pass_time(10)
@@ -182,6 +183,7 @@ def test_without_the_store_known_sessions_go_on_for_a_while_and_no_new_ones_begi
             for world in (here.one, here.other):
                 assert await used(world, session) == 200
             assert await begin(here.other)
+            assert not here.one.traffic.relay.shared.degraded
 
     run(body)
 

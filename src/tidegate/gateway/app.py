@@ -310,7 +310,7 @@ class Gateway:
         self.metrics.watched = Watched(
             records=self._recorder,
             in_flight=lambda: self._front.in_flight,
-            store_degraded=lambda: self._ledger.degraded,
+            store_degraded=lambda: self._ledger.degraded or self._sessions.degraded,
             clock_ahead_s=lambda: self._ledger.clock_ahead_s,
             settlements=self._charging,
             targets=lambda: self.targets_report().targets,

@@ -69,6 +69,11 @@ class ToolSessions:
         """Whether other processes may know the same sessions."""
         return self._shelf is not None
 
+    @property
+    def degraded(self) -> bool:
+        """Whether the store, once it was needed, failed us last."""
+        return self._shelf is not None and self._mark is not None and self._shelf.degraded
+
     def check(self) -> None:
         """Whether a session could be begun; raises StoreUnavailable. Asks nobody."""
         if self._shelf is not None:
