@@ -1,16 +1,19 @@
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from click.testing import CliRunner, Result
 
 from tidegate.cli.check import check, schema
+from tidegate.config import NotInEffect
 
 BROKEN = "server: { port: 70000 }\nstore: { wait_s: -1 }\n"
 DOCUMENTED = """identity:
   keys: [{ key: not-so-secret-at-all, principal: acme }]
   jwt: [{ issuer: https://id.example, audience: me, jwks_url: https://id.example/jwks }]
 mcp: { servers: { a: { command: [sh] }, backend: { url: "http://localhost:9001/m", pin: block } } }
+providers: { other: { dialect: anthropic, base_url: "http://localhost:9003/v1" } }
 """
 
 
@@ -49,13 +52,20 @@ def test_all_problems_are_on_stderr_one_a_line_and_the_exit_code_is_3(run: Run) 
     ]
 
 
-def test_remarks_come_before_the_verdict_the_loudest_first(run: Run) -> None:
+def test_remarks_come_before_the_verdict(run: Run) -> None:
     result = run(DOCUMENTED)
     assert result.exit_code == 0
     kinds = [line.split(": ")[:3] for line in result.stdout.splitlines()]
     assert kinds[0][0] == "warning"
-    assert kinds[1][1:] == ["mcp.servers.backend.pin", "NOT PROTECTED"]
+    assert kinds[1][1:] == ["providers.other.dialect", "not in effect yet"]
     assert kinds[2][1].startswith("valid, revision")
+
+
+def test_a_key_without_effect_that_somebody_may_rely_on_is_told_loudly() -> None:
+    quiet = NotInEffect("a.yaml", 1, 2, "some.key", "something else happens", weakens=False)
+    loud = replace(quiet, weakens=True)
+    assert str(quiet) == "a.yaml:1:2: some.key: not in effect yet: something else happens"
+    assert str(loud) == str(quiet).replace("some.key:", "some.key: NOT PROTECTED:")
 
 
 def test_show_prints_a_file_with_origins_in_which_remarks_are_comments(run: Run) -> None:
@@ -79,7 +89,7 @@ def test_json_holds_everything_and_only_json(run: Run) -> None:
     assert report["source"] == "tidegate.yaml"
     assert [entry["path"] for entry in report["warnings"]] == ["identity.keys[0].key"]
     assert [(entry["path"], entry["weakens"]) for entry in report["not_in_effect"]] == [
-        ("mcp.servers.backend.pin", True),
+        ("providers.other.dialect", False),
     ]
     assert report["configuration"]["identity"]["keys"][0]["key"] == "(literal)"
     assert report["origins"]["mcp.servers.backend.pin"] == "tidegate.yaml:4"

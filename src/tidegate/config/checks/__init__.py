@@ -10,6 +10,7 @@ from tidegate.config.checks.federation import check_federation
 from tidegate.config.checks.folders import check_folders
 from tidegate.config.checks.names import check_names
 from tidegate.config.checks.parameters import check_parameters
+from tidegate.config.checks.pins import check_pins
 from tidegate.config.checks.prices import check_prices
 from tidegate.config.checks.reach import check_reach
 from tidegate.config.checks.redaction import check_redaction
@@ -37,6 +38,7 @@ def check(config: Config, findings: Findings, known: RulesDir | None = None) -> 
     check_vault(config, findings)
     check_secrets(config, findings)
     check_prices(config, findings)
+    check_pins(config, findings)
     check_effect(config, findings)
     check_folders(config, findings)
     check_commands(config, findings)

@@ -41,12 +41,6 @@ def anthropic_providers(config: Config) -> Iterator[Path]:
             yield ("providers", name, "dialect")
 
 
-def _pins(config: Config) -> Iterator[Path]:
-    for name, server in config.mcp.servers.items():
-        if server.pin != "off" and "pin" in server.model_fields_set:
-            yield ("mcp", "servers", name, "pin")
-
-
 def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
     """The redaction part and everything that overrides it."""
     yield ("redaction",), config.redaction
@@ -58,5 +52,4 @@ def redactions(config: Config) -> Iterator[tuple[Path, Redaction]]:
 
 TABLE = (
     Idle(anthropic_providers, "`serve` refuses to start; name an endpoint that speaks openai"),
-    Idle(_pins, "changed tool definitions pass unnoticed", weakens=True),
 )

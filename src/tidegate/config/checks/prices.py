@@ -36,6 +36,8 @@ def _money(config: Config, limit: Limit, path: Path, findings: Findings) -> None
             continue
         for candidate in route.candidates:
             provider = candidate.provider
+            if provider not in config.providers:
+                continue  # of which `names` tells
             models = config.providers[provider].models
             sent = (candidate.model,) if candidate.model else tuple(_sent(route.model, models))
             model = _unpriced(sent, config.prices.get(provider, {}))

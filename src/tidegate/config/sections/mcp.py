@@ -50,7 +50,10 @@ class McpServer(Section):
         "A relative path begins at the folder of this file.",
     )
     pin: Literal["off", "warn", "block"] = Field(
-        default="warn", description="What happens when a tool definition changes."
+        default="warn",
+        description="What happens to a tool whose definition is not the approved one: nothing, "
+        "a line of the log and a step of the record, or it is hidden and its calls are refused "
+        "until `tidegate mcp pins approve`.",
     )
     redaction: Redaction = Field(
         default_factory=Redaction, description="Overrides of `redaction` for this server."
