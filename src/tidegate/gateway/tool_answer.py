@@ -184,14 +184,6 @@ class Shaper:
         """The one answer for whatever went wrong behind us."""
         return Answer(generic(self.call.id, self._turn.responder.request_id))
 
-    def _as_asked(self, subject: Subject) -> Subject:
-        """The subject under the name that the client used."""
-        federation = self._turn.policy.federation
-        if federation is None or subject.kind != "resources":
-            return subject
-        shown = federation.shown_uri(self._server.name, subject.name)
-        return Subject(subject.kind, shown, template=subject.template)
-
     def _filtered(self, result: object) -> object:
         turn = self._turn
         blocks = self._server.pin == "block" and self.call.method == "tools/list"
