@@ -129,14 +129,16 @@ class LeafRedactor:
         """See `Visitor`."""
         if self._decided and path in self._decided:
             return self._decided.pop(path)
-        key = path[-1] if path and isinstance(path[-1], str) else ""
+        place = _place(path)
         if len(text) >= BASE64_LEAST and (
-            (text.startswith("data:") and _place(path) in _URL_KEYS and self._is_data_url(text))
-            or (key in _BASE64_KEYS and self._is_base64(text, key, holder))
+            (text.startswith("data:") and place in _URL_KEYS and self._is_data_url(text))
+            or (
+                place in _BASE64_KEYS and path[-1] == place and self._is_base64(text, place, holder)
+            )
         ):
             self.treatment.counts.passes("base64")
             return text
-        return self.treatment.whole(text, _place(path))
+        return self.treatment.whole(text, place)
 
     def number(self, number: int | float, path: Path) -> object:
         """See `Visitor`."""
@@ -185,6 +187,8 @@ class LeafRedactor:
 
 def _place(path: Path) -> str:
     """The name of the field at `path`, also for the members of a list in it."""
+    if path and isinstance(path[-1], str):
+        return path[-1]
     return next((step for step in reversed(path) if isinstance(step, str)), "")
 
 
@@ -213,11 +217,13 @@ class _Message:
 
     def text(self, text: str, path: Path, holder: Holder) -> str:
         """See `Visitor`."""
-        return text if path in self._places else self._leaves.text(text, path, holder)
+        if self._places and path in self._places:
+            return text
+        return self._leaves.text(text, path, holder)
 
     def number(self, number: int | float, path: Path) -> object:
         """See `Visitor`."""
-        if path in self._places:
+        if self._places and path in self._places:
             return number
         leaves = self._structured if "structuredContent" in path[:2] else self._leaves
         return leaves.number(number, path)

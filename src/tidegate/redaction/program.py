@@ -57,6 +57,7 @@ class Program:
         self.ranks = {each.family: each.rank for each in every}
         self._every = every
         self._asked: dict[int, tuple[list[Detector], list[SpanningDetector]]] = {}
+        self._keys: dict[str, bool] = {}
         self._prefilter = Prefilter(every)
         self.anchor: Search = self._prefilter.search
         """The first place in `text[start:end]` without which nothing there can be a value."""
@@ -79,7 +80,13 @@ class Program:
         """A field of this name usually holds a secret."""
         if key[-2:].lower() not in _KEYWORD_TAILS:
             return False
-        return bool(self.leading(f"{key}:"))
+        found = self._keys.get(key)
+        if found is None:
+            found = bool(self.leading(f"{key}:"))
+            # Names of fields are few and come again and again.
+            if len(self._keys) < _KEYS_MAX and len(key) <= _KEY_CHARS:
+                self._keys[key] = found
+        return found
 
     def leading(self, lead: str) -> list[Opening]:
         """What `lead` opens at its end, for text that follows it."""
@@ -209,5 +216,6 @@ def _reach(detector: Detector) -> int:
 
 
 _ASKED_MAX = 1024
+_KEYS_MAX, _KEY_CHARS = 4096, 64
 _REPLACING = frozenset({"mask", "partial", "hash"})
 _KEYWORD_TAILS = frozenset({"rd", "wd", "se", "de", "et", "en", "ey", "on"})

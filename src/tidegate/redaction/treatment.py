@@ -26,6 +26,7 @@ from tidegate.redaction.vault import Restorer, Vault
 
 _SLICE = 65_536
 _LEAD_MAX = 64
+_SHORT, _CLEAN_MAX = 128, 1024
 _JOINT = re.compile(r"[_\-]+|(?<=[a-z])(?=[A-Z])")
 
 # Names that say nothing about what is in them. Streams carry the same texts under other names,
@@ -104,6 +105,7 @@ class Treatment:
         self._vault = vault if vault else None
         self._holes = holes
         self._wanted = _Wanted()
+        self._clean: set[str] = set()
 
     def abandon(self) -> None:
         """Nobody waits any more: work that goes on in another thread ends soon, with Abandoned."""
@@ -164,13 +166,23 @@ class Treatment:
         """`text`, which is the complete value of the field `key`. Raises BlockedContent."""
         program = self.policy.program
         is_secret = bool(key) and program.secret_key(key)
-        if not is_secret and program.clean(text) and not self._concerns_others(text):
+        if not is_secret and self._is_clean(text) and not self._concerns_others(text):
             return text
         way = self.text(lead=self.lead_of(key))
         if len(text) <= _SLICE:
             self._check()
             return way.feed(text) + way.flush()
         return "".join([*map(way.feed, self._slices(text)), way.flush()])
+
+    def _is_clean(self, text: str) -> bool:
+        """See Program.clean. A document says the same short things over and over."""
+        if text in self._clean:
+            return True
+        if not self.policy.program.clean(text):
+            return False
+        if len(text) <= _SHORT and len(self._clean) < _CLEAN_MAX:
+            self._clean.add(text)
+        return True
 
     def put(self, judged: Judged) -> str:
         """The texts with what a classifier found in them masked and counted."""
