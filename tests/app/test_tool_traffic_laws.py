@@ -212,7 +212,10 @@ SOME = RuleSet(
 @pytest.mark.parametrize("errors", ["brief", "spec"])
 @pytest.mark.parametrize("method", NAMED)
 def test_a_hidden_thing_is_answered_like_one_that_does_not_exist(method: str, errors: str) -> None:
-    """Byte for byte, by the same functions in the same order, and the server hears of neither."""
+    """Byte for byte, by the same functions in the same order, and the server hears of neither.
+
+    What names a resource names it as it was asked for.
+    """
 
     async def body() -> None:
         log: list[str] = []
@@ -232,7 +235,10 @@ def test_a_hidden_thing_is_answered_like_one_that_does_not_exist(method: str, er
             finally:
                 sys.setprofile(None)
             headers = [pair for pair in answer.headers if "request-id" not in pair[0]]
-            seen.append((answer.status, headers, answer.body, steps))
+            told = answer.body.replace(f'"db://{name}"'.encode(), b"its URI")
+            same_length = [pair for pair in headers if pair[0] != "content-length"]
+            assert len(headers) == len(same_length) + 1
+            seen.append((answer.status, same_length, told, steps))
         assert seen[1] == seen[2]
         assert "authorize" in seen[1][3]
         assert b"denied" not in seen[1][2]

@@ -23,6 +23,7 @@ Profile = Literal["brief", "spec"]
 Hiding = Literal["off", "list", "full"]
 
 _MAX_SHOWN_CHARS: Final = 256
+_MAX_URI_CHARS: Final = 2048
 _SINGULAR: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 _UNREADABLE: Final = {
     UNKNOWN_METHOD: (Code.METHOD_NOT_FOUND, "Method not found", 404),
@@ -76,11 +77,16 @@ def refusal(
 
 
 def unknown(id: Id, subject: Subject, *, errors: Profile, modern: bool) -> Refusal:  # noqa: A002
-    """There is no such thing: the same bytes whether it is hidden or does not exist."""
+    """There is no such thing: the same bytes whether it is hidden or does not exist.
+
+    A resource is named by the URI that was asked for (2026-07-28, server/resources).
+    """
     what = _SINGULAR[subject.kind]
     if errors == "brief" and subject.kind == "tools":
         return Refusal(error_body(id, Code.METHOD_NOT_FOUND, f"Unknown {what}"))
-    body = error_body(id, Code.INVALID_PARAMS, f"Unknown {what}")
+    named = subject.kind == "resources" and len(subject.name) <= _MAX_URI_CHARS
+    data: Tree | None = {"uri": subject.name} if named else None
+    body = error_body(id, Code.INVALID_PARAMS, f"Unknown {what}", data)
     return Refusal(body, 400 if modern else 200)
 
 

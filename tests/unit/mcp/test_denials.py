@@ -116,17 +116,19 @@ def test_a_tool_that_is_listed_is_never_called_unknown(errors: Profile) -> None:
 
 @pytest.mark.parametrize("modern", [True, False])
 @pytest.mark.parametrize(
-    ("message", "what"),
+    ("message", "what", "data"),
     [
-        (ask("prompts/get", name="p"), "prompt"),
-        (ask("resources/read", uri="a:b"), "resource"),
+        (ask("prompts/get", name="p"), "prompt", {}),
+        (ask("resources/read", uri="a:b"), "resource", {"data": {"uri": "a:b"}}),
+        (ask("resources/read", uri="a:" + "b" * 2047), "resource", {}),
     ],
 )
 def test_hidden_prompts_and_resources_are_unknown_too(
-    message: Request, what: str, *, modern: bool
+    message: Request, what: str, data: dict[str, object], *, modern: bool
 ) -> None:
     answer = refused(message, rules=RuleSet([]), hide="full", modern=modern)
-    assert answer.body["error"] == {"code": -32602, "message": f"Unknown {what}"}
+    error = {"code": -32602, "message": f"Unknown {what}"}
+    assert answer.body["error"] == {**error, **data}
 
 
 @pytest.mark.parametrize(("errors", "hide"), list(product(PROFILES, HIDINGS)))
