@@ -21,6 +21,7 @@ from tests.wire.stdio_servers import (
     children,
     place,
     tool,
+    until,
     value_of,
 )
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
@@ -291,6 +292,21 @@ def test_a_server_that_does_not_read_holds_up_nobody_but_its_own_calls() -> None
             reasons = [str(e) for e in await asyncio.gather(*stuck, return_exceptions=True)]
             assert set(reasons) == {"busy", "timeout"}
             assert reasons.count("busy") >= 3
+
+    run(body())
+
+
+def test_a_server_that_reads_nothing_for_as_long_as_any_call_may_run_is_started_anew() -> None:
+    async def body() -> None:
+        async with children(times=ToolTimes(total_s=1.0)) as all_of_them:
+            carrier = all_of_them.carrier(place())
+            await carrier.start()
+            await call(carrier, "deaf")
+            with pytest.raises(ServerFailed, match=r"timeout|crashed"):
+                await call(carrier, "echo", 1, text="x" * 1_000_000)
+            await until(lambda: carrier.generation == 2)
+            await carrier.start()
+            assert carrier.generation == 3
 
     run(body())
 

@@ -10,6 +10,7 @@ import logging
 import signal
 from collections.abc import Callable, Coroutine
 from contextlib import suppress
+from dataclasses import dataclass
 from threading import Thread
 from typing import Final
 
@@ -18,6 +19,7 @@ from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.pause import pause
 from tidegate.gateway.tool_child_words import StderrWords
 from tidegate.gateway.tool_mailbox import Mailbox
+from tidegate.gateway.tool_outlet import Outlet
 from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Id, Notification, Request, Tree
 from tidegate.lines import LineSplitter
@@ -35,13 +37,20 @@ from tidegate.transport.child import Child
 logger = logging.getLogger(__name__)
 
 _READ_BYTES: Final = 65_536
-_MOST_UNSENT_BYTES: Final = 8_388_608
 _LAST_WORDS_S: Final = 0.5
 """How long the pipes of a process that has ended are read on; helpers may hold them open."""
 _POLITE_S: Final = 1.0
 """From the end of its stdin to SIGTERM, and from there to SIGKILL."""
 _FLOOD_PAUSE_S: Final = 0.05
 _KILLED: Final = 128 + signal.SIGKILL
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """Of a line of the server, and for how long it may read nothing of what waits for it."""
+
+    line_bytes: int
+    stall_s: float
 
 
 class Life:
@@ -51,7 +60,7 @@ class Life:
     """
 
     def __init__(
-        self, name: str, child: Child, clock: Clock, words: StderrWords, max_line_bytes: int
+        self, name: str, child: Child, clock: Clock, words: StderrWords, bounds: Bounds
     ) -> None:
         self.name = name
         self.began_s = clock.monotonic_s()
@@ -59,13 +68,13 @@ class Life:
         self.listener: Callable[[Tree], None] = lambda _: None
         self.is_over = self._is_closing = False
         self._child, self._clock, self._words = child, clock, words
-        self._max_line_bytes = max_line_bytes
+        self._max_line_bytes = bounds.line_bytes
         self._conversation = Conversation()
         self._mailboxes: dict[Call, Mailbox] = {}
         self._loop = asyncio.get_running_loop()
         self._exited: asyncio.Future[int] = self._loop.create_future()
         self._gone = asyncio.Event()
-        self._outlet = _Outlet()
+        self._outlet = Outlet(bounds.stall_s)
         self._inlets: list[asyncio.ReadTransport] = []
         self._tasks: list[asyncio.Task[None]] = []
 
@@ -247,58 +256,6 @@ class Life:
         return task
 
 
-class _Outlet(asyncio.BaseProtocol):
-    """The stdin of the process: nobody waits for one that does not read it."""
-
-    def __init__(self) -> None:
-        self.lost: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self.empty = asyncio.Event()
-        self.empty.set()
-        self._transport: asyncio.WriteTransport | None = None
-        self._is_closed = False
-
-    def connection_made(self, transport: asyncio.WriteTransport) -> None:  # type: ignore[override]
-        """The pipe is ours."""
-        transport.set_write_buffer_limits(high=0)
-        self._transport = transport
-
-    def pause_writing(self) -> None:
-        """Not all that was written has left."""
-        self.empty.clear()
-
-    def resume_writing(self) -> None:
-        """It has."""
-        self.empty.set()
-
-    def connection_lost(self, exc: Exception | None) -> None:
-        """Nobody reads it any more."""
-        self._transport = None
-        self.empty.set()
-        if not self._is_closed and not self.lost.done():
-            self.lost.set_result(None)
-
-    def write(self, line: bytes) -> None:
-        """Send, or keep for later if there is room. Raises ServerFailed."""
-        transport = self._transport
-        if transport is None or self._is_closed:
-            raise ServerFailed("crashed")
-        unsent = transport.get_write_buffer_size()
-        if unsent and unsent + len(line) > _MOST_UNSENT_BYTES:
-            raise ServerFailed("busy")
-        transport.write(line)
-
-    def close(self) -> None:
-        """Nothing more comes; what was written still leaves."""
-        self._is_closed = True
-        if self._transport is not None:
-            self._transport.close()
-
-    def abort(self) -> None:
-        """Let go of it."""
-        if self._transport is not None:
-            self._transport.abort()
-
-
 def _settle(task: "asyncio.Task[None]") -> None:
     """A reader that has ended in a fault of ours must be seen."""
     if not task.done():
@@ -307,4 +264,4 @@ def _settle(task: "asyncio.Task[None]") -> None:
         logger.error("task_failed", exc_info=bug)
 
 
-__all__ = ["Life"]
+__all__ = ["Bounds", "Life"]

@@ -21,7 +21,7 @@ from tidegate.clock import Clock
 from tidegate.gateway.pause import pause
 from tidegate.gateway.tool_backoff import Backoff, Pace
 from tidegate.gateway.tool_carrier import Asked
-from tidegate.gateway.tool_child import Life
+from tidegate.gateway.tool_child import Bounds, Life
 from tidegate.gateway.tool_child_exchange import ChildExchange, Formality
 from tidegate.gateway.tool_child_words import StderrWords
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
@@ -213,7 +213,9 @@ class ChildCarrier:
             self._failed_to_start(error)
             raise ServerFailed("not_started") from None
         words = StderrWords(self._settings.policy, place.env)
-        life = Life(place.name, child, clock, words, self._settings.max_line_bytes)
+        # No call runs longer than this: whatever keeps it from reading, nobody waits for any more.
+        bounds = Bounds(self._settings.max_line_bytes, self._settings.times.total_s)
+        life = Life(place.name, child, clock, words, bounds)
         life.ended, life.listener = self._ended, self._heard
         await life.open()
         self.generation += 1
