@@ -13,9 +13,10 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.processes import Running, serving, tidegate
+from tests.acceptance.processes import WAIT_S, Running, serving, tidegate
 from tests.acceptance.worlds import ADMIN_KEY, JSON, KEY, configuration, write
 from tests.wire.stdio_servers import NASTY, is_alive, is_gone, value_of
+from tidegate.testing.sockets import request_bytes
 
 pytestmark = pytest.mark.full
 COMMAND = [sys.executable, NASTY]
@@ -40,16 +41,25 @@ def world(**servers: Any) -> dict[str, Any]:
     return configuration("http://127.0.0.1:9", mcp=parts)
 
 
-def asked(name: str, key: str, identifier: Any, arguments: Any) -> dict[str, Any]:
+def asked(
+    name: str, key: str, identifier: Any, arguments: Any, *, modern: bool = False
+) -> dict[str, Any]:
+    """The request of a call, in one of the two eras."""
     params = {"name": name, "arguments": arguments}
     message = {"jsonrpc": "2.0", "id": identifier, "method": "tools/call", "params": params}
-    headers = (
+    headers = [
         JSON,
         ("Authorization", f"Bearer {key}"),
         ("Accept", "application/json, text/event-stream"),
-        ("MCP-Protocol-Version", "2025-11-25"),
-    )
-    return {"headers": headers, "body": json.dumps(message).encode()}
+        ("MCP-Protocol-Version", "2026-07-28" if modern else "2025-11-25"),
+    ]
+    if modern:
+        headers += [("Mcp-Method", "tools/call"), ("Mcp-Name", name)]
+        params["_meta"] = {
+            "io.modelcontextprotocol/protocolVersion": "2026-07-28",
+            "io.modelcontextprotocol/clientCapabilities": {},
+        }
+    return {"headers": tuple(headers), "body": json.dumps(message).encode()}
 
 
 async def ask(
@@ -86,6 +96,40 @@ def test_two_principals_with_the_same_ids_at_once_have_their_own_answers(tmp_pat
             denied = await ask(gateway, "die")
             assert denied["error"]["code"] == -32001
             assert (await call(gateway, "surroundings"))["pid"] == surroundings["pid"]
+
+    run(body())
+
+
+@pytest.mark.parametrize("modern", [False, True], ids=["legacy", "modern"])
+def test_a_client_that_leaves_cancels_its_call_and_nobody_elses(
+    *, modern: bool, tmp_path: Path
+) -> None:
+    async def cancelled(gateway: Running) -> list[Any]:
+        seen = await call(gateway, "seen")
+        held = [m["id"] for m in seen if m.get("params", {}).get("name") == "hold"]
+        told = [m for m in seen if m["method"] == "notifications/cancelled"]
+        assert [m["params"]["requestId"] for m in told] in ([], held[:1])
+        return told
+
+    async def body() -> None:
+        write(tmp_path, world(files={}))
+        async with serving(tmp_path) as gateway:
+            await call(gateway, "echo")
+            left, stays = await gateway.client(), await gateway.client()
+            await left.send(
+                request_bytes("POST", "/mcp", **asked("hold", KEY, 7, {"key": "a"}, modern=modern))
+            )
+            while not [m for m in await call(gateway, "seen") if "hold" in str(m)]:
+                pass
+            waiting = asyncio.ensure_future(
+                stays.ask("POST", "/mcp", **asked("hold", KEY, 8, {"key": "b"}, modern=modern))
+            )
+            await left.close()
+            async with asyncio.timeout(WAIT_S):
+                while not await cancelled(gateway):
+                    pass
+            await call(gateway, "release", keys=["b"])
+            assert value_of(json.loads((await waiting).body)) == "b"
 
     run(body())
 
