@@ -180,6 +180,10 @@ class Metrics:
         """A call of a tool that is not what its pin says: warn or deny."""
         self._pin_decisions.labels(self._bounded("server", server), decision).inc()
 
+    def tool_part_missing(self, *, server: str, part: str, amount: int = 1) -> None:
+        """What a server has to do with an answer is missing: `part` is all, or so many names."""
+        self._tool_parts_missing.labels(self._bounded("server", server), part).inc(amount)
+
     def reload_failed(self) -> None:
         """A new configuration was refused."""
         self._reload_failures.inc()
@@ -238,6 +242,9 @@ class Metrics:
             "Calls of tools that are not what was approved.",
             "server",
             "decision",
+        )
+        self._tool_parts_missing = counter(
+            "tool_parts_missing", "What answers lack of a server, or its names.", "server", "part"
         )
         self._reload_failures = Counter(
             "tidegate_config_reload_failures", "Configurations refused.", registry=self._registry

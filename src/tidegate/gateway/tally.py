@@ -33,6 +33,11 @@ def tally(steps: Iterable[Step], tenant: str, metrics: Metrics) -> None:
                 metrics.tool_decision(
                     server=_word(step, "server"), decision=decision, rule=step.rule
                 )
+            case "federation", "missing":
+                metrics.tool_part_missing(server=_word(step, "server"), part="all")
+            case "listing", "left_out":
+                server, count = _word(step, "server"), _number(step, "count")
+                metrics.tool_part_missing(server=server, part="names", amount=count)
             case "pin", ("warn" | "deny") as decision:
                 metrics.pin_decision(server=_word(step, "server"), decision=decision)
             case "limits", "deny":

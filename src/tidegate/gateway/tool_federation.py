@@ -34,8 +34,9 @@ from tidegate.mcp.federation_merging import (
 OWN: Final[Mapping[str, object]] = {"name": "tidegate", "version": __version__}
 """What the gateway says of itself where it answers in place of a server."""
 
-PART_S: Final = 5.0
-"""How long one server has for its part of an answer: nobody waits for a dead one much longer."""
+PART_S: Final = 4.0
+"""How long one server has for its part of an answer. Less than the five seconds after which a
+common client library gives up on us."""
 
 _MOST_PAGES: Final = 1000
 _MOST_BYTES: Final = 16_777_216

@@ -19,6 +19,8 @@ def test_every_step_that_has_a_counter_is_counted() -> None:
     made.step("authorize", "deny", rule="mcp.rules[0]", server="backend", tool="admin_reset_key")
     made.step("limits", "deny", limit="tpm", cap=5, requested=9)
     made.step("limits", "settle", input_tokens=12, output_tokens=31)
+    made.step("federation", "missing", server="crm")
+    made.step("listing", "left_out", server="crm", count=3)
     for stage in ("request", "response", "arguments", "result"):
         made.counts(f"redact_{stage}", "enforce", {"email": 2}, unscanned=3)
     tally(made.steps, "acme", metrics)
@@ -27,6 +29,8 @@ def test_every_step_that_has_a_counter_is_counted() -> None:
         sample("attempts_total", provider="primary", result="rate_limited"): 1,
         sample("attempts_total", provider="backup", result="ok"): 1,
         sample("tool_decisions_total", server="backend", decision="deny", rule="mcp.rules[0]"): 1,
+        sample("tool_parts_missing_total", server="crm", part="all"): 1,
+        sample("tool_parts_missing_total", server="crm", part="names"): 3,
         sample("limit_rejections_total", tenant="acme", limit="tpm"): 1,
         sample("tokens_total", tenant="acme", kind="input"): 12,
         sample("tokens_total", tenant="acme", kind="output"): 31,
