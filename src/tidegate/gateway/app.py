@@ -44,8 +44,9 @@ from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_sessions import ToolSessions
+from tidegate.gateway.tool_streams import StreamCaps
 from tidegate.gateway.tool_traffic import ToolTraffic
-from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
 from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
 from tidegate.mcp.sessions import Sessions
@@ -93,8 +94,14 @@ class Gateway:
         self._accounting = Accounting(self._recorder, self.metrics, self._clock)
         self._inboxes = Inboxes(self._clock)
         self._attempts = self._make_attempts()
+        # A call that waits for its client is known to one process, and the client may meet another.
+        times = ToolTimes() if config.server.workers == 1 else ToolTimes(resume_s=0.0)
         self._tool_upstream = ToolUpstream(
-            self._transport, self._inboxes, self._clock, max_answer_bytes=caps.upstream_event_bytes
+            self._transport,
+            self._inboxes,
+            self._clock,
+            max_answer_bytes=caps.upstream_event_bytes,
+            times=times,
         )
         self._pins = self._make_pins()
         self._carriers = self._make_carriers()
@@ -287,9 +294,10 @@ class Gateway:
         )
 
     def _make_tools(self, gate: BodyGate) -> ToolTraffic:
+        caps = values.caps(self.config)
         return ToolTraffic(
             policy=lambda: self._revision.tools,
-            bodies=BodyReader(gate, max_bytes=values.caps(self.config).mcp_body_bytes),
+            bodies=BodyReader(gate, max_bytes=caps.mcp_body_bytes),
             charging=self._charging,
             accounting=self._accounting,
             relay=ToolRelay(
@@ -300,6 +308,7 @@ class Gateway:
                 self._sessions,
             ),
             clock=self._clock,
+            caps=StreamCaps(caps.mcp_streams, caps.mcp_streams_per_principal),
         )
 
     def _watch(self) -> None:

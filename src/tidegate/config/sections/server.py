@@ -54,6 +54,12 @@ class Caps(Section):
         description="What may be read before the first content (or one event, if larger).",
     )
     requests_in_flight: Count = Field(default=1000, description="Requests at a time; beyond: 503.")
+    mcp_streams: Count = Field(
+        default=500, description="Open event streams of MCP clients; beyond: 503."
+    )
+    mcp_streams_per_principal: Count = Field(
+        default=50, description="Those of one principal; beyond: 429."
+    )
     bodies_in_flight_bytes: Bytes = Field(
         default=268_435_456, description="Request bodies held at a time; beyond: 503."
     )
