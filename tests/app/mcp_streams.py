@@ -3,10 +3,12 @@
 import asyncio
 import json
 from collections import deque
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.app.mcp_answers import BOTH, STREAM
-from tests.app.mcp_world import Asked, World, ask, echo
+from tests.app.mcp_world import Asked, World, ask, call, echo
 from tidegate import sse
 from tidegate.sse import Event
 from tidegate.testing.asgi import WAIT_S, ASGIExchange
@@ -14,6 +16,7 @@ from tidegate.testing.asgi import WAIT_S, ASGIExchange
 VERSION = "2025-11-25"
 EVENTS_FIRST = "text/event-stream, application/json"
 CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
+STATUS = call("get_status")
 RESULT = {"content": [{"type": "text", "text": "done"}]}
 
 
@@ -142,3 +145,26 @@ async def last_record(world: World, count: int) -> Any:
 async def passes(seconds: float) -> None:
     """Time, on a loop where it is virtual."""
     await asyncio.sleep(seconds)  # noqa: TID251
+
+
+async def let_go(world: World, server: StreamingServer, session: str, message: Any = STATUS) -> Any:
+    """A call whose stream the server has ended; the call as the server has it, and the place."""
+    async with calling(world, session, message) as exchange:
+        asked = await server.arrival()
+        asked.head(200, "text/event-stream")
+        prime(asked, f"e{len(server.calls)}")
+        asked.end()
+        await exchange.read()
+    assert exchange.status == 200
+    (primed,) = heard(exchange)
+    assert primed.data == b""
+    return asked, primed.id
+
+
+@asynccontextmanager
+async def taken_up(
+    world: World, server: StreamingServer, session: str, place: str
+) -> AsyncIterator[tuple[ASGIExchange, Asked]]:
+    """The GET of a client that comes back, and the one of ours."""
+    async with listen(world, session, last_event_id=place) as exchange:
+        yield exchange, await server.arrival()

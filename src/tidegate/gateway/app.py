@@ -94,15 +94,7 @@ class Gateway:
         self._accounting = Accounting(self._recorder, self.metrics, self._clock)
         self._inboxes = Inboxes(self._clock)
         self._attempts = self._make_attempts()
-        # A call that waits for its client is known to one process, and the client may meet another.
-        times = ToolTimes() if config.server.workers == 1 else ToolTimes(resume_s=0.0)
-        self._tool_upstream = ToolUpstream(
-            self._transport,
-            self._inboxes,
-            self._clock,
-            max_answer_bytes=caps.upstream_event_bytes,
-            times=times,
-        )
+        self._tool_upstream = self._make_tool_upstream()
         self._pins = self._make_pins()
         self._carriers = self._make_carriers()
         self._sessions = ToolSessions(Sessions(), self._clock, shelf_for(config, self._clock))
@@ -291,6 +283,17 @@ class Gateway:
             targets=self._targets,
             accounting=self._accounting,
             classifiers=Classifiers(self._transport, self._inboxes, self._clock, self.metrics),
+        )
+
+    def _make_tool_upstream(self) -> ToolUpstream:
+        # A call that waits for its client is known to one process, and the client may meet another.
+        times = ToolTimes() if self.config.server.workers == 1 else ToolTimes(resume_s=0.0)
+        return ToolUpstream(
+            self._transport,
+            self._inboxes,
+            self._clock,
+            max_answer_bytes=values.caps(self.config).upstream_event_bytes,
+            times=times,
         )
 
     def _make_tools(self, gate: BodyGate) -> ToolTraffic:
