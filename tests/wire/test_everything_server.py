@@ -23,6 +23,8 @@ from mcp.client.streamable_http import streamable_http_client
 from tests.conformance.harness import NODE, PLACE
 from tests.ports import free_port
 from tests.wire.gateways import VIEWER, Served, config_text, serving
+from tests.wire.test_tool_server_inspector import call as inspected
+from tests.wire.test_tool_server_inspector import inspect
 
 SCRIPT = PLACE / "@modelcontextprotocol/server-everything/dist/index.js"
 LONGEST_S = 60.0
@@ -229,5 +231,25 @@ def test_beside_another_server_its_tools_have_its_name_before_them(
                 told = await client.call_tool(f"{kind}__echo", {"message": kind})
                 assert text_of(told) == f"Echo: {kind}"
             assert not [name for name in names if "get-env" in name]
+
+    run(body())
+
+
+@pytest.mark.parametrize("era", ["legacy", "modern"])
+@EACH_KIND
+def test_the_inspector_lists_calls_and_is_denied(kind: str, era: str, tmp_path: Path) -> None:
+    async def body() -> None:
+        async with gateway(tmp_path, kind) as served:
+            target = (f"{served.url}/mcp", "--transport", "http", "--protocol-era", era)
+            token = ("--header", f"Authorization: Bearer {VIEWER}")
+            listed = await inspect(tmp_path, target, *token, "--method", "tools/list")
+            assert listed.code == 0, listed.error
+            names = [tool["name"] for tool in listed.result["tools"]]
+            assert "echo" in names
+            assert "get-env" not in names
+            told = await inspect(tmp_path, target, *token, *inspected("echo", message="hi"))
+            assert (told.code, told.result["content"][0]["text"]) == (0, "Echo: hi")
+            denied = await inspect(tmp_path, target, *token, *inspected("get-env"))
+            assert (denied.code != 0, denied.result) == (True, None)
 
     run(body())

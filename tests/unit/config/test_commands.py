@@ -80,6 +80,15 @@ def test_what_came_by_reference_is_not_shown(tmp_path: Path) -> None:
     assert "canary" not in said + str(invalid.value.problems)
 
 
+def test_a_secret_among_the_arguments_is_warned_of(tmp_path: Path) -> None:
+    secret = load(tmp_path, "command: [sh, --token, '${env:FILES_TOKEN}']", FILES_TOKEN="a" * 20)
+    assert [w.partition(": mcp.")[0] for w in warnings(secret)] == ["f:4:17", "f:4:30"]
+    assert "can read the arguments" in warnings(secret)[1]
+    assert "a" * 20 not in str(warnings(secret))
+    plain = load(tmp_path, "command: [sh, '${env:HOME}/files']", HOME="/root")
+    assert len(warnings(plain)) == 1
+
+
 def test_the_command_becomes_a_value_with_its_variables_and_whole_directory(
     tmp_path: Path,
 ) -> None:

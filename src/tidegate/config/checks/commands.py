@@ -9,6 +9,7 @@ import os
 import shutil
 from pathlib import Path as FilePath
 
+from tidegate.config.addresses import SECRET_WORD
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
 from tidegate.config.places import Path, quoted
@@ -23,6 +24,7 @@ def check_commands(config: Config, findings: Findings) -> None:
             folder = findings.folder / server.cwd if server.cwd is not None else FilePath()
             if folder.is_dir():
                 _look_for_the_program(server, folder, path, findings)
+                _look_for_secrets(server, path, findings)
             else:
                 wrong = _shown(findings, (*path, "cwd"), str(folder), "the directory")
                 findings.error(
@@ -46,6 +48,17 @@ def _look_for_the_program(
     if not found:
         wrong = _shown(findings, place, program, "the program")
         findings.warn(place, f"{wrong} was not found: calls of this server fail", right)
+
+
+def _look_for_secrets(server: McpServer, path: Path, findings: Findings) -> None:
+    for index in range(len(server.command)):
+        place: Path = (*path, "command", index)
+        if SECRET_WORD.search(findings.references.get(place, "")):
+            findings.warn(
+                place,
+                "every user of the machine can read the arguments of a process",
+                "hand the secret over as a variable under `env`",
+            )
 
 
 def _shown(findings: Findings, path: Path, value: str, what: str) -> str:
