@@ -340,6 +340,8 @@ def _problem(event: Event) -> dict[str, str]:
 
 async def _surveyed(known: _Known, tools: Sequence[object]) -> dict[str, Snapshot]:
     """What a list says: at once if it is short or as it was, else from a thread."""
+    if (same := known.survey.recall(tools)) is not None:
+        return same
     if len(tools) <= _SHORT_LIST or known.survey.knows(tools):
         return known.survey.of(tools)
     mine = Survey()

@@ -253,6 +253,9 @@ def test_a_survey_that_is_kept_sees_every_change() -> None:
             kept.of([first])
             assert kept.of([second]) == survey([second])
             assert kept.knows([first, second])
+            assert kept.recall([second]) == survey([second])
+            assert kept.recall([first]) is None or first == second
+            assert kept.recall([second, second]) is None
     assert not kept.knows([{**TOOL, "title": "another"}])
 
 
