@@ -67,8 +67,8 @@ task4-gateway: $(READY)     ## limits and failover on :9200
 # The paths of one pillar. tests/acceptance and tests/seed show that each of them runs something.
 PILLAR_1 := tests/unit/tools tests/unit/demo tests/conformance tests/wire/test_task1_stdio.py \
             $(wildcard tests/wire/test_tool_server*.py) $(wildcard tests/wire/test_support*.py)
-PILLAR_2 := tests/unit/jsonrpc tests/unit/mcp $(wildcard tests/app/test_tool_traffic*.py) \
-            tests/wire/test_gateway_mcp.py tests/wire/test_tool_traffic_clients.py \
+PILLAR_2 := tests/unit/jsonrpc tests/unit/mcp $(wildcard tests/app/test_tool_traffic*.py) $(wildcard tests/app/test_tool_streams*.py) \
+            tests/wire/test_gateway_mcp.py tests/wire/test_tool_traffic_clients.py tests/wire/test_tool_streams_clients.py \
             tests/wire/test_mcp_backend_clients.py tests/seed/test_task2_mcp_gateway.py
 PILLAR_3 := tests/unit/redaction tests/unit/wire_formats tests/unit/gateway/test_masking.py \
             tests/unit/gateway/test_pipeline.py tests/unit/cli/test_redact.py tests/wire/test_redact_pipe.py \
