@@ -117,7 +117,9 @@ REQUIRED = {
     "G1 a stream that its server lets go": (
         f"{RESUMED}::test_a_call_that_was_let_go_is_answered_by_a_get"
     ),
-    "G13 whose answer it is": f"{STDIO}::test_an_id_is_never_used_twice_so_a_late_answer_meets_nobody",
+    "G13 whose answer it is": (
+        f"{STDIO}::test_an_id_is_never_used_twice_so_a_late_answer_meets_nobody"
+    ),
     "G13 two clients, the same ids": (
         f"{CHILDREN}.py::test_two_clients_with_the_same_ids_at_once_have_their_own_answers"
     ),
