@@ -114,7 +114,10 @@ class Mcp(Section):
         description="Denied names: shown, left out of lists, or answered like unknown ones. "
         "The variable HIDE_ADMIN_TOOLS=1 raises off to list and never lowers full.",
     )
-    servers: dict[Name, McpServer] = Field(default_factory=dict, description="MCP servers by name.")
+    servers: dict[Name, McpServer] = Field(
+        default_factory=dict,
+        description="MCP servers by name. Of several, clients see `name__tool` and `name+uri`.",
+    )
     rules: tuple[Rule, ...] = Field(default=(), description="Nothing matching means denied.")
     rules_dir: str | None = Field(
         default=None,
