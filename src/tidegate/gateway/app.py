@@ -152,6 +152,7 @@ class Gateway:
                 raise StoreUnavailable(f"{place}: {why}") from error
         await self._transport.open()
         await self._token_keys.open()
+        await self._pins.open()
         if self._recorder.lost:
             logger.warning("requests_lost", extra={"lost": self._recorder.lost})
 

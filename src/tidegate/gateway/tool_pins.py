@@ -12,6 +12,7 @@ approval, a change that it saw) holds here within a second, an approval for the 
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Final, TypeGuard
 
@@ -106,6 +107,15 @@ class Pins:
         self._failed_s: float | None = None
         self._looking: asyncio.Task[None] | None = None
 
+    async def open(self) -> None:
+        """See what the store knows, so that it is told before anybody asks for a tool.
+
+        A store that is away is no reason not to start: what needs it will look again.
+        """
+        if self._servers():
+            with suppress(StoreUnavailable):
+                await self._look(at_most_s=0.0)
+
     def stale(self, server: str) -> None:
         """The server said that its tools have changed: its list is looked at before a call."""
         known = self._of(server)
@@ -158,9 +168,9 @@ class Pins:
         try:
             await asyncio.shield(known.running)
         except (StoreUnavailable, ServerFailed) as error:
+            self._note_unchecked(server, known, error)
             if mode == "block":
                 raise
-            self._pass_unchecked(server, known, error)
             return Verdicts(server, mode, known.book, unchecked=True)
         return Verdicts(server, mode, known.book)
 
@@ -184,9 +194,9 @@ class Pins:
         try:
             await self._note(server, page)
         except StoreUnavailable as error:
+            self._note_unchecked(server, known, error)
             if mode == "block":
                 raise
-            self._pass_unchecked(server, known, error)
             observed = self._observed(server, known, page)
             return Verdicts(server, mode, observed.book, unchecked=True)
         if starts and ends:
@@ -290,10 +300,10 @@ class Pins:
             known.mark, known.book = mark, mended
             logger.warning("tool_pins_restored", extra={"server": server})
 
-    def _pass_unchecked(
+    def _note_unchecked(
         self, server: str, known: _Known, error: StoreUnavailable | ServerFailed
     ) -> None:
-        """Mode warn: count it, and say so once in a while."""
+        """Count it, and say so once in a while."""
         self._metrics.tool_pin(server=server, state="unchecked")
         if (now_s := self._clock.monotonic_s()) < known.again_s:
             return

@@ -128,8 +128,31 @@ def _arguments(steps: Steps) -> str:
 
 def _server_failed(steps: Steps) -> str:
     upstream = _stage(steps, "upstream")
+    if not upstream and (pin := _refusing_pin(steps)):
+        reason = str(_value(pin, "reason")).removeprefix("pin_")
+        return (
+            f"The MCP server's list of tools, which is compared with its pins, failed ({reason})."
+        )
     reason = f" ({_value(upstream[-1], 'reason')})" if upstream else ""
     return f"The MCP server gave no usable answer{reason}."
+
+
+def _refusing_pin(steps: Steps) -> Step:
+    denials = [step for step in _stage(steps, "pin") if step.get("verdict") == "deny"]
+    return denials[0] if denials else {}
+
+
+def _pin(said: str) -> Callable[[Steps], str]:
+    def tell(steps: Steps) -> str:
+        step = _refusing_pin(steps)
+        values = _values(step)
+        if "server" not in values:
+            return f"The definition of the tool {said}."
+        name = f"{values['server']}/{values.get('tool', '?')}"
+        look = f"tidegate mcp pins approve --show {name}"
+        return f"The definition of {name} {said}: {look}"
+
+    return tell
 
 
 def _always(sentence: str) -> Callable[[Steps], str]:
@@ -144,6 +167,10 @@ _TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
         "no_rule": _no_rule,
         "arguments": _arguments,
         "nothing_allowed": _always("No rule allows this principal anything of that kind."),
+        "pin_changed": _pin("is not the one that was approved"),
+        "pin_new": _pin("came after the first list and was not approved"),
+        "pin_flagged": _pin("is written to be overlooked and was not approved"),
+        "pin_unpinned": _always("The server has not listed the tool, so nobody has approved it."),
         "odd_name": _always("The name has characters that no name of a tool may have."),
         "unknown_method": _always("The method is not one that may pass."),
         "invalid_params": _always("The parameters do not say what is asked for."),

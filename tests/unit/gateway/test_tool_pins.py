@@ -333,6 +333,23 @@ def test_a_list_of_many_differences_is_a_few_lines(caplog: pytest.LogCaptureFixt
     assert "tool_definitions_differ" in logged(caplog, LOGGER)
 
 
+def test_what_differs_is_known_from_the_start_and_a_store_that_is_away_stops_nobody() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        await world.judge(tools(read="second", write="first"))
+        later = world.beside()
+        assert later.pins.differing() == {"files": 0}
+        world.store.fails = True
+        await later.pins.open()
+        world.store.fails = False
+        await later.pins.open()
+        assert later.pins.differing() == {"files": 1}
+        assert world.server.asked == 1
+
+    run(body)
+
+
 def test_a_list_that_never_comes_is_given_up() -> None:
     async def body(world: World) -> None:
         async def never() -> list[object]:

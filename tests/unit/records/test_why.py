@@ -131,6 +131,24 @@ def test_a_denial_names_its_rule_and_what_was_asked_for() -> None:
     assert told("no_rule") == "No rule allows it, and what nothing allows is denied."
 
 
+def test_a_tool_that_is_not_what_was_approved_is_named_with_the_way_to_look_at_it() -> None:
+    pin: dict[str, object] = {"stage": "pin", "verdict": "deny", "server": "files", "tool": "read"}
+    look = "tidegate mcp pins approve --show files/read"
+    assert told("pin_changed", **pin) == (
+        f"The definition of files/read is not the one that was approved: {look}"
+    )
+    assert told("pin_new", **pin) == (
+        f"The definition of files/read came after the first list and was not approved: {look}"
+    )
+    assert told("pin_flagged", **pin).endswith(look)
+    for word in ("pin_changed", "pin_new", "pin_flagged", "pin_unpinned"):
+        assert told(word).endswith(".")
+    failed = {**pin, "reason": "pin_reset"}
+    assert told("gateway.upstream_failed", **failed) == (
+        "The MCP server's list of tools, which is compared with its pins, failed (reset)."
+    )
+
+
 def test_a_tool_server_that_failed_says_how() -> None:
     failed: dict[str, object] = {"stage": "upstream", "verdict": "failed", "reason": "timeout"}
     assert told("gateway.upstream_failed", **failed) == (
