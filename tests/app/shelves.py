@@ -23,6 +23,7 @@ class SharedStore:
         self.clock = clock_here()
         self.models: dict[str, Model] = {}
         self.away = False
+        self.book = 1
         self.asked: list[tuple[str, str]] = []
 
     def shelf(self) -> "SharedShelf":
@@ -118,8 +119,10 @@ class SharedShelf:
     async def news(self, kind: Kind, mark: Mark | None) -> News:
         """See Shelf."""
         changes = self._model(kind, "news").changes
-        now = Mark(1, len(changes))
-        return News(now, None if mark is None else frozenset(changes[mark.number :]))
+        now = Mark(self.store.book, len(changes))
+        if mark is None or mark.book != now.book:
+            return News(now, None)
+        return News(now, frozenset(changes[mark.number :]))
 
 
 class Crew:

@@ -205,7 +205,22 @@ def test_an_end_that_the_store_did_not_hear_is_owed_to_it() -> None:
     run(body)
 
 
-def test_a_store_that_lost_everything_ends_all_sessions() -> None:
+def test_a_store_that_begins_anew_ends_all_sessions_at_the_next_look() -> None:
+    async def body() -> None:
+        async with crew() as here:
+            session = await begin(here.one)
+            assert await used(here.other, session) == 200
+            here.store.models.clear()
+            here.store.book += 1
+            await pass_time(LOOK_S + 0.01)
+            for world in (here.one, here.other):
+                assert await used(world, session) == 404
+                assert await begin(world)
+
+    run(body)
+
+
+def test_a_session_that_the_store_lost_ends_when_its_use_is_told() -> None:
     async def body() -> None:
         async with crew() as here:
             session = await begin(here.one)

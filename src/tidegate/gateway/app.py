@@ -152,6 +152,8 @@ class Gateway:
                 raise StoreUnavailable(f"{place}: {why}") from error
         await self._transport.open()
         await self._token_keys.open()
+        if self._revision.tools.servers:
+            self._sessions.start()
         await self._pins.open()
         if self._recorder.lost:
             logger.warning("requests_lost", extra={"lost": self._recorder.lost})

@@ -74,6 +74,11 @@ class ToolSessions:
         """Whether the store, once it was needed, failed us last."""
         return self._shelf is not None and self._mark is not None and self._shelf.degraded
 
+    def start(self) -> None:
+        """Begin to connect, so that no request has to wait for that; else the first one does."""
+        if self._shelf is not None:
+            self._shelf.start()
+
     def check(self) -> None:
         """Whether a session could be begun; raises StoreUnavailable. Asks nobody."""
         if self._shelf is not None:
