@@ -5,7 +5,7 @@ import json
 import os
 import signal
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager, contextmanager
+from contextlib import AsyncExitStack, ExitStack, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,10 @@ import httpx2
 import pytest
 from mcp import Client
 from mcp.client.streamable_http import streamable_http_client
-from mcp.server.mcpserver import MCPServer
+from mcp.server.elicitation import AcceptedElicitation
+from mcp.server.mcpserver import Context, MCPServer
+from mcp.types import ElicitResult
+from pydantic import BaseModel
 
 from tests.acceptance.crews import kill, pid, replaced
 from tests.acceptance.processes import HOST, WAIT_S, Running, serving
@@ -28,6 +31,10 @@ VERSION = "2025-11-25"
 SQLITE = {"url": "sqlite:///ledger.db"}
 
 
+class Wanted(BaseModel):
+    count: int
+
+
 class Server:
     """A server of the official SDK with sessions of its own.
 
@@ -37,12 +44,22 @@ class Server:
     def __init__(self, era: str = "") -> None:
         self.ran: list[str] = []
         self.asked = 0
+        self.asking, self.heard = asyncio.Event(), asyncio.Event()
         server = MCPServer("sdk")
 
         @server.tool()
         async def get_status(service: str) -> str:
             self.ran.append(service)
             return f"{service} is up"
+
+        @server.tool()
+        async def order(context: Context) -> str:
+            """Asks the client how many it wants."""
+            self.asking.set()
+            said = await context.elicit("How many?", Wanted)
+            self.heard.set()
+            assert isinstance(said, AcceptedElicitation)
+            return f"{said.data.count} ordered"
 
         self.sdk = server.streamable_http_app()
         self._app: Any = one_era(self.sdk, era) if era else self.sdk
@@ -174,7 +191,7 @@ def test_an_official_client_on_fresh_connections_is_served_by_every_worker(tmp_p
             for worker in (1, 2, 1, 2):
                 with only(gateway, worker):
                     tools = (await client.list_tools()).tools
-                    assert [tool.name for tool in tools] == ["get_status"]
+                    assert [tool.name for tool in tools] == ["get_status", "order"]
                     result = await client.call_tool("get_status", {"service": "billing"})
                     assert result.structured_content == {"result": "billing is up"}
             for _ in range(10):
@@ -189,6 +206,38 @@ async def serving_two(folder: Path, url: str, **parts: Any) -> AsyncIterator[Run
     write(folder, tree(url, workers=2, **parts))
     async with serving(folder) as gateway:
         yield gateway
+
+
+def test_the_answer_to_a_question_comes_in_through_another_worker(tmp_path: Path) -> None:
+    async def body() -> None:
+        limits = httpx2.Limits(max_keepalive_connections=0)
+        headers = {"Authorization": f"Bearer {KEY}"}
+        with ExitStack() as standing:
+
+            async def answer(context: Any, params: Any) -> ElicitResult:
+                """The worker that showed the question stands still until the server has heard."""
+                standing.enter_context(only(gateway, 2))
+                return ElicitResult(action="accept", content={"count": 3})
+
+            async with (
+                upstream() as (server, url),
+                serving_two(tmp_path, url) as gateway,
+                httpx2.AsyncClient(headers=headers, limits=limits) as http,
+                Client(
+                    streamable_http_client(f"http://{HOST}:{gateway.port}/mcp", http_client=http),
+                    mode="legacy",
+                    elicitation_callback=answer,
+                ) as client,
+            ):
+                with only(gateway, 1):
+                    calling = asyncio.ensure_future(client.call_tool("order", {}))
+                    await server.asking.wait()
+                await server.heard.wait()
+                standing.close()
+                result = await calling
+                assert result.structured_content == {"result": "3 ordered"}
+
+    run(body)
 
 
 def test_a_session_is_of_one_principal_and_ends_once_in_all_workers(tmp_path: Path) -> None:
