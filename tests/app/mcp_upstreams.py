@@ -77,6 +77,7 @@ class Upstream:
     """What servers of both eras have in common: a script for a ScriptedTransport.
 
     `handler` may answer a request itself: it returns a result, or writes to `asked` and ends it.
+    `streams` are answers that it left open, `changes` the streams for what changes.
     """
 
     def __init__(self, handler: Handler | None = None) -> None:
@@ -85,6 +86,7 @@ class Upstream:
         self.faults: list[str] = []
         self.heard: list[Any] = []
         self.streams: list[Asked] = []
+        self.changes: list[Asked] = []
         self.answers: list[Any] = []
         self.streamed = asyncio.Event()
         self.go = asyncio.Event()
@@ -166,6 +168,7 @@ class LegacyUpstream(Upstream):
         super().__init__(handler)
         self.version = version
         self.sessions = sessions
+        self.lost = Refusal(404, -32600, "Session not found")
         self.refusal = refusal or Refusal(400, -32000, "Bad Request: Unsupported protocol version")
         self.open: dict[str | None, list[str]] = {}
         self.made = 0
@@ -184,7 +187,8 @@ class LegacyUpstream(Upstream):
             if asked.headers.get("accept") != "text/event-stream":
                 self.faults.append("accept of a GET")
             asked.head(200, "text/event-stream")
-            await self.stay(asked)
+            self.changes.append(asked)
+            await asked.gone.wait()
 
     def more_head(self, message: Any) -> dict[str, str]:
         opens = message["method"] == "initialize" and self.sessions
@@ -199,7 +203,7 @@ class LegacyUpstream(Upstream):
             return self._begin(asked)
         session = asked.headers.get("mcp-session-id")
         if session not in self.open:
-            raise Refusal(404 if session else 400, -32600, "Session not found")
+            raise self.lost if session else Refusal(400, -32600, "Session not found")
         if asked.headers.get("mcp-protocol-version") != self.version:
             self.faults.append("version")
         if method is None:
@@ -302,7 +306,8 @@ class ModernUpstream(Upstream):
         params = {"notifications": message["params"]["notifications"], "_meta": meta}
         method = "notifications/subscriptions/acknowledged"
         asked.event({"jsonrpc": "2.0", "method": method, "params": params})
-        await self.stay(asked)
+        self.changes.append(asked)
+        await asked.gone.wait()
 
     def no_resource(self, uri: str) -> Refusal:
         return Refusal(400, -32602, "Resource not found", {"uri": uri})

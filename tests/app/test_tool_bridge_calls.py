@@ -227,13 +227,16 @@ async def letting_go(upstream: Any, asked: Got, message: Any) -> Any:
 class Resumed(LegacyUpstream):
     """Its GET has the rest of the call."""
 
-    places: list[str | None]
+    places: list[str]
 
     async def other(self, asked: Got) -> None:
         if asked.method != "GET":
             await super().other(asked)
             return
-        self.places.append(asked.headers.get("last-event-id"))
+        if "last-event-id" not in asked.headers:
+            asked.whole(b"", 405)
+            return
+        self.places.append(asked.headers["last-event-id"])
         if len(self.places) == 1:
             asked.whole(b"", 503)
             return

@@ -152,7 +152,8 @@ def test_a_call_without_a_handshake_is_sent_again_only_where_it_was_refused_unre
                 if asked.headers.get("mcp-protocol-version") == MODERN:
                     await upstream(asked)
                 else:
-                    error = {"code": code, "message": "params._meta is missing"}
+                    method = asked.message["method"]
+                    error = {"code": code, "message": f"{method}: params._meta is missing"}
                     body = {"jsonrpc": "2.0", "id": asked.message["id"], "error": error}
                     asked.whole(body, 400)
 
@@ -212,10 +213,11 @@ def test_a_refusal_that_stays_unexplained_reaches_the_client_and_is_asked_about_
             said = await bridged.say(call("echo"), MODERN)
             assert (said.status, said.error["message"]) == (400, "Bad Request")
         methods = [asked.message["method"] for asked in bridged.transport.asked]
-        assert methods == ["tools/call", "initialize", *["tools/call"] * 4]
+        probes = ["server/discover", "initialize"]
+        assert methods == ["tools/call", *probes, *["tools/call"] * 4]
         await pause(31.0)
         await bridged.say(call("echo"), MODERN, owner=ADAM)
-        assert len(bridged.transport.asked) == 8
+        assert len(bridged.transport.asked) == 10
 
     run_in_no_time(body)
 

@@ -39,13 +39,13 @@ def test_each_owner_has_a_session_of_its_own() -> None:
         sessions = [
             asked.headers.get("mcp-session-id")
             for asked in bridged.transport.asked
-            if asked.message.get("method") == "tools/call"
+            if asked.raw and asked.message.get("method") == "tools/call"
         ]
         assert sessions == ["session1", "session2", "session1"]
         ids = [
             (asked.headers.get("mcp-session-id"), asked.message["id"])
             for asked in bridged.transport.asked
-            if "id" in asked.message and "mcp-session-id" in asked.headers
+            if asked.raw and "id" in asked.message and "mcp-session-id" in asked.headers
         ]
         assert len(set(ids)) == len(ids)
 
@@ -85,7 +85,7 @@ async def _forgetful(upstream: Any, asked: Got, message: Any) -> Any:
 def test_a_lost_session_is_opened_once_more_and_the_call_runs_once(refusal: Refusal) -> None:
     async def body() -> None:
         upstream = LegacyUpstream(handler=_forgetful)
-        upstream.lost = refusal  # type: ignore[attr-defined]
+        upstream.lost = refusal
         bridged = Bridged(upstream)
         said = await bridged.say(call("echo"), MODERN)
         assert said.result["content"]
@@ -100,8 +100,52 @@ async def _never(upstream: Any, asked: Got, message: Any) -> Any:
     del asked
     upstream.open.clear()
     if message["method"] == "tools/call":
-        raise Refusal(404, -32600, "Session not found")
+        raise upstream.lost
     return None
+
+
+async def _touchy(upstream: Any, asked: Got, message: Any) -> Any:
+    """A tool that talks like a server which has lost a session."""
+    del asked
+    if message["method"] == "tools/call":
+        upstream.log.append("ran")
+        raise upstream.said
+    return None
+
+
+WORDS = [
+    Refusal(400, -32000, "Bad Request: No valid session ID provided"),
+    Refusal(400, -32600, "the session of this user has expired"),
+    Refusal(400, -32600, "x"),
+    Refusal(400, -32022, "Unsupported protocol version", {"supported": list(LEGACY)}),
+    Refusal(400, -32000, "Bad Request: Unsupported protocol version"),
+    Refusal(400, -32020, "Header mismatch"),
+    Refusal(400, -32602, "params._meta is missing"),
+    Refusal(404, -32601, "Method not found"),
+    Refusal(400, -32700, "Parse error"),
+]
+
+
+@pytest.mark.parametrize("client", [MODERN, LEGACY[0]])
+@pytest.mark.parametrize("made", [LegacyUpstream, ModernUpstream])
+@pytest.mark.parametrize("said", WORDS)
+def test_a_tool_that_talks_like_a_server_of_another_era_runs_once(
+    said: Refusal, made: Any, client: str
+) -> None:
+    async def body() -> None:
+        for terminates in (True, False):
+            upstream = made(handler=_touchy)
+            upstream.said = said
+            bridged = Bridged(upstream, terminates=terminates)
+            if not terminates and isinstance(upstream, LegacyUpstream) and client != MODERN:
+                continue  # nobody stands between them
+            answer = await bridged.say(call("echo"), client)
+            assert "error" in answer.values[-1]
+            assert upstream.log.count("ran") == 1
+            await bridged.say(call("echo"), client)
+            assert upstream.log.count("ran") == 2
+
+    run(body)
 
 
 def test_a_server_that_loses_every_session_is_asked_no_third_time() -> None:

@@ -33,9 +33,9 @@ def listening(**wanted: Any) -> Any:
 
 async def streams(upstream: Upstream, count: int) -> Got:
     async with asyncio.timeout(WAIT_S):
-        while len(upstream.streams) < count:
+        while len(upstream.changes) < count:
             await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
-    return upstream.streams[count - 1]
+    return upstream.changes[count - 1]
 
 
 def test_a_modern_subscription_hears_of_a_legacy_server() -> None:
@@ -70,6 +70,8 @@ def test_a_modern_subscription_hears_of_a_legacy_server() -> None:
         async with asyncio.timeout(WAIT_S):
             while len([each for each in upstream.log if "/unsubscribe" in each[0]]) < 2:
                 await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop
+        assert not stream.gone.is_set()  # the session goes on
+        await bridged.carrier.close()
         assert stream.gone.is_set()
         assert upstream.answers[0]["result"] == {}
         assert upstream.faults == []
@@ -100,7 +102,7 @@ def test_two_subscriptions_of_one_owner_share_a_stream_and_hear_what_each_wants(
             assert not stream.gone.is_set()  # the first one still hears
             stream.event(changed("tools/list_changed"))
             assert (await first())["method"] == "notifications/tools/list_changed"
-        assert len(upstream.streams) == 2
+        assert len(upstream.changes) == 2
 
     run(body)
 
@@ -163,16 +165,17 @@ def test_a_subscription_ends_when_the_server_loses_the_session_and_comes_back_wh
         async with bridged.hearing(listening(toolsListChanged=True), MODERN) as following:
             assert "method" in await following()
         assert upstream.methods().count("initialize") == 2
-        for stream in upstream.streams:
+        await bridged.carrier.close()
+        for stream in upstream.changes:
             stream.gone.set()
 
     run_in_no_time(body)
 
 
 async def streams_later(upstream: Upstream, count: int) -> Got:
-    while len(upstream.streams) < count:
+    while len(upstream.changes) < count:
         await pause(0.1)
-    return upstream.streams[count - 1]
+    return upstream.changes[count - 1]
 
 
 class Deaf(LegacyUpstream):

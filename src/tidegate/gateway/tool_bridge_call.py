@@ -18,7 +18,7 @@ from tidegate.gateway.tool_bridge_line import CLIENT, READABLE, Line, about
 from tidegate.gateway.tool_bridge_server import BridgedServer
 from tidegate.gateway.tool_carrier import Asked, Exchange
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, error_body, result_body
+from tidegate.jsonrpc import Id, Notification, Request, Tree, error_body, result_body
 from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
 from tidegate.mcp.bridged_results import error_for, params_for, result_for
 from tidegate.mcp.bridging import (
@@ -30,7 +30,9 @@ from tidegate.mcp.bridging import (
     to_server,
 )
 from tidegate.mcp.eras import McpHeaders, Revision
-from tidegate.mcp.probing import Heard, is_of_wrong_era, lost_session, proves_unexecuted
+from tidegate.mcp.probing import (
+    Heard,
+)
 
 _MOST_FAILURES: Final = 3
 _MOST_PAGES: Final = 20
@@ -58,8 +60,8 @@ class Carried:
         if not isinstance(asked.message, Request):
             raise TypeError("only a request is carried")
         self._server, self._line, self._asked, self._told = server, line, asked, told
-        self._call: Request = asked.message
-        self._client_id: Id = self._call.id if asked.upstream_id is None else asked.upstream_id
+        self.call: Request = asked.message
+        self._client_id: Id = self.call.id if asked.upstream_id is None else asked.upstream_id
         self._own_id = ""
         self._level = told.level_of(asked, line)
         self._stack = ExitStack()
@@ -70,6 +72,11 @@ class Carried:
         self._retry_s = 1.0
         self._failures = 0
         self._waiting: list[Incoming] = []
+
+    @property
+    def of_same_era(self) -> bool:
+        """Whether client and server both speak 2026-07-28."""
+        return self._line.modern and self._asked.revision.modern
 
     @property
     def is_stream(self) -> bool:
@@ -110,9 +117,7 @@ class Carried:
         """
         await self._raise_level()
         self._own_id = self._line.next_id()
-        message = to_server(
-            self._call, self._asked.revision.version, self._line.version, self._mine
-        )
+        message = to_server(self.call, self._asked.revision.version, self._line.version, self._mine)
         if isinstance(message, Refused):
             self._refused_here = True
             self._say_error(error_body(None, message.code, message.message)["error"])
@@ -180,7 +185,7 @@ class Carried:
 
     @property
     def _mine(self) -> Envelope:
-        token = progress_token(self._call.params)
+        token = progress_token(self.call.params)
         return Envelope(CLIENT, self._level, None if token is None else self._own_id)
 
     def _headers(self, message: Request) -> McpHeaders:
@@ -188,12 +193,9 @@ class Carried:
         params: tuple[tuple[str, str], ...] = ()
         if self._line.modern and message.method == "tools/call":
             # A client of the same revision computed them itself.
-            same = self._asked.revision.modern
-            params = self._asked.headers.params if same else tuple(self._params(message))
+            own = self._asked.headers.params
+            params = own if self.of_same_era else tuple(self._server.params.of(message.params))
         return McpHeaders(traceparent=self._asked.headers.traceparent, params=params)
-
-    def _params(self, message: Request) -> list[tuple[str, str]]:
-        return self._server.params.of(message.params)
 
     async def _raise_level(self) -> None:
         """A legacy server tells from one level on in a whole session: from the lowest one asked."""
@@ -249,24 +251,24 @@ class Carried:
         client, server = self._asked.revision.version, self._line.version
         if "result" in reply.message:
             result = given = reply.message["result"]
-            if self._call.method == "tools/list":
+            if self.call.method == "tools/list":
                 result = self._learn(result)
-            shown = result_for(self._call.method, self._own_subscription(result), client, server)
+            shown = result_for(self.call.method, self._own_subscription(result), client, server)
             if isinstance(shown, Refused):
                 body = error_body(self._client_id, shown.code, shown.message, shown.data)
             else:
                 body = result_body(self._client_id, shown)
                 return Incoming(body, strictjson.dumps(body), given=given)
         else:
-            error = error_for(self._call.method, reply.message["error"], client, server)
+            error = error_for(self.call.method, reply.message["error"], client, server)
             body = {"jsonrpc": "2.0", "id": self._client_id, "error": error}
         return Incoming(body, strictjson.dumps(body))
 
     def _learn(self, result: object) -> object:
         """What a list of tools says about headers; one that breaks the rules cannot be called."""
-        if self._line.modern and self._asked.revision.modern:
+        if self.of_same_era:
             return result
-        first_page = "cursor" not in (self._call.params or {})
+        first_page = "cursor" not in (self.call.params or {})
         kept, _ = self._server.params.learn(result, first_page=first_page)
         return kept if self._line.modern else result
 
@@ -275,14 +277,14 @@ class Carried:
         params = note.message.get("params")
         known = params if isinstance(params, dict) else {}
         if note.method == "notifications/progress":
-            token = progress_token(self._call.params)
+            token = progress_token(self.call.params)
             if token is None or known.get("progressToken") != self._own_id:
                 return None
             return _notification(note.method, {**known, "progressToken": token})
         if note.method == "notifications/message":
             if not self._line.modern and not self._is_told(known.get("level")):
                 return None
-        elif self._line.modern and self._asked.revision.modern:
+        elif self.of_same_era:
             return _notification(note.method, self._own_subscription(params))
         else:
             self._server.heard_aside(self._line, note)
@@ -307,60 +309,9 @@ class Carried:
 
     def _say_error(self, error: object) -> None:
         client, server = self._asked.revision.version, self._line.version
-        told = error_for(self._call.method, error, client, server)
+        told = error_for(self.call.method, error, client, server)
         self._answered = True
         self._waiting.append(Incoming({"jsonrpc": "2.0", "id": self._client_id, "error": told}))
-
-
-async def learn_schemas(server: BridgedServer, line: Line) -> None:
-    """Read the whole list of tools, to know which arguments go into headers."""
-    cursor: object = None
-    for page in range(_MOST_PAGES):
-        params: Tree = {} if cursor is None else {"cursor": cursor}
-        heard, _ = await server.ask(line, "tools/list", params)
-        line.listed = True
-        result = (heard.message or {}).get("result")
-        if not isinstance(result, dict):
-            return
-        server.params.learn(result, first_page=page == 0)
-        following = result.get("nextCursor")
-        if not isinstance(following, str) or following == cursor:
-            return
-        cursor = following
-
-
-async def contradicting_header(server: BridgedServer, line: Line, asked: Asked) -> str | None:
-    """The Mcp-Param header of a call that its arguments contradict, where nobody behind us looks.
-
-    A legacy server knows no such headers; whoever routes by them must not be lied to.
-    """
-    call = asked.message
-    if line.modern or not asked.revision.modern or not isinstance(call, Request):
-        return None
-    if call.method != "tools/call":
-        return None
-    if not server.params.knows(call.params) and not line.listed:
-        await server.once((line, "tools/list"), lambda: learn_schemas(server, line))
-    return server.params.contradiction(call.params, asked.headers.params)
-
-
-def lacks_headers(heard: Heard, asked: Asked, line: Line, server: BridgedServer) -> bool:
-    """Whether a call was refused for headers that could not be known without the list of tools."""
-    call = asked.message
-    if not isinstance(call, Request) or call.method != "tools/call" or asked.revision.modern:
-        return False
-    return line.modern and heard.status == 400 and heard.code == Code.HEADER_MISMATCH
-
-
-def must_begin_anew(heard: Heard, line: Line) -> bool:
-    """Whether the session that a message was sent in is gone, and nothing was executed."""
-    return line.session is not None and lost_session(heard)
-
-
-def contradicts(heard: Heard, call: Request, line: Line) -> bool:
-    """Whether a refusal says that the server does not speak what it did, and executed nothing."""
-    wrong = is_of_wrong_era(call.method, heard, modern=line.modern)
-    return wrong and proves_unexecuted(call.method, heard)
 
 
 def _notification(method: str, params: object) -> Incoming:
@@ -373,9 +324,4 @@ def _notification(method: str, params: object) -> Incoming:
 __all__ = [
     "Carried",
     "Told",
-    "contradicting_header",
-    "contradicts",
-    "lacks_headers",
-    "learn_schemas",
-    "must_begin_anew",
 ]

@@ -14,15 +14,9 @@ from types import TracebackType
 from typing import Final, Self
 
 from tidegate import strictjson
-from tidegate.gateway.tool_bridge_call import (
-    Carried,
-    contradicting_header,
-    contradicts,
-    lacks_headers,
-    learn_schemas,
-    must_begin_anew,
-)
+from tidegate.gateway.tool_bridge_call import Carried
 from tidegate.gateway.tool_bridge_line import Line
+from tidegate.gateway.tool_bridge_mending import contradicting_header, mended
 from tidegate.gateway.tool_bridge_server import BridgedServer
 from tidegate.gateway.tool_bridge_streams import Changes, Stream
 from tidegate.gateway.tool_carrier import Asked, Exchange
@@ -41,14 +35,13 @@ from tidegate.mcp.answers import Incoming, Reply, sort
 from tidegate.mcp.bridged_results import status_for
 from tidegate.mcp.bridging import LEVELS, Course, course, level_wanted
 from tidegate.mcp.introductions import to_discover, to_initialize
-from tidegate.mcp.probing import Era, Heard, era_of, is_of_wrong_era, proves_unexecuted
+from tidegate.mcp.probing import Heard, is_of_wrong_era, proves_unexecuted
 from tidegate.mcp.sessions import Owner, Recent
 
 OWN_SESSION: Final = "bridged."
 _DEFAULT_LEVEL: Final = "info"
 _MOST_CLIENTS: Final = 10_000
 _COOL_S: Final = 30.0
-_TRIES: Final = 4
 _HANDSHAKES: Final = ("initialize", "server/discover")
 _NO_TASKS: Final = "Method not found: not in the client's revision, or not to be bridged"
 
@@ -206,13 +199,11 @@ class BridgedExchange:
         if not wrong or not self._bridge.may_probe():
             return status, head
         server = self._bridge.server
-        if not await server.speaks_other(self._asked.owner, modern=modern):
-            self._bridge.probed_in_vain()
+        if not await server.speaks_only_other(self._asked.owner, modern=modern):
+            if server.speaks[modern] is None:
+                self._bridge.probed_in_vain()
             return status, head
-        if era_of(call.method, heard) is Era.BOTH:
-            return status, head
-        server.speaks[modern] = False
-        if not proves_unexecuted(call.method, heard):
+        if not proves_unexecuted(call.method, heard, server.refusals.get(modern)):
             return status, head
         self._stack.close()
         self._waiting, self._way, self._passing = [], None, False
@@ -251,8 +242,8 @@ class BridgedExchange:
     async def _carry(self, message: Request) -> tuple[int, Mapping[str, str]]:
         bridge = self._bridge
         bridge.running[_key(self._asked, _id_of(self._asked))] = self
-        renewed = learned = again = False
-        for _ in range(_TRIES):
+        causes: set[str | None] = {None}
+        while True:
             line = await bridge.server.line(self._asked.owner)
             if course(message, self._asked.revision.version, line.version) is not Course.FORWARD:
                 return await self._answer_here(message, line)
@@ -265,22 +256,15 @@ class BridgedExchange:
             heard, _ = await carried.begin()
             if heard.status < 300:
                 return await self._peeked(carried)
-            if must_begin_anew(heard, line) and not renewed:
-                renewed = True
-                bridge.server.drop(line)
-            elif lacks_headers(heard, self._asked, line, bridge.server) and not learned:
-                learned = True
-                await learn_schemas(bridge.server, line)
-            elif contradicts(heard, message, line) and not again:
-                again = True
-                bridge.server.forget()
-            else:
-                if heard.status not in (400, 404):
-                    return heard.status, {}
-                carried.keep(heard)
-                return await self._peeked(carried)
+            cause = await mended(bridge.server, line, carried, heard)
+            if cause in causes:
+                break
+            causes.add(cause)
             self._stack.close()
-        raise ServerFailed("status")
+        if heard.status not in (400, 404):
+            return heard.status, {}
+        carried.keep(heard)
+        return await self._peeked(carried)
 
     async def _peeked(self, carried: Carried) -> tuple[int, Mapping[str, str]]:
         """The status for the client, which depends on the first message."""

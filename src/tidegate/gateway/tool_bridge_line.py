@@ -15,6 +15,7 @@ from tidegate.jsonrpc import Message, Tree
 from tidegate.mcp.answers import Incoming
 from tidegate.mcp.eras import MODERN, McpHeaders, Revision
 from tidegate.mcp.introductions import Introduction
+from tidegate.mcp.probing import Heard
 from tidegate.mcp.sessions import Owner
 
 CLIENT: Final[Tree] = {"name": "tidegate", "version": __version__}
@@ -40,7 +41,8 @@ class Line:
 
     `session` is the server's id for it; None for 2026-07-28, for a process, and for a legacy
     server that has no sessions. `level` is from which level on the server tells of what it does.
-    `listed`: we have asked for its tools ourselves.
+    `listed`: we have asked for its tools ourselves. `refusal` is how the server refused a harmless
+    request in it, which was tried last at `checked_s`.
     """
 
     introduction: Introduction
@@ -51,6 +53,8 @@ class Line:
     users: int = 0
     dropped: bool = False
     listed: bool = False
+    checked_s: float = float("-inf")
+    refusal: Heard | None = None
     numbers: "count[int]" = field(default_factory=lambda: count(1))
     subscribed: dict[str, int] = field(default_factory=dict)
 

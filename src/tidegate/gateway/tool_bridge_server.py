@@ -32,6 +32,7 @@ T = TypeVar("T")
 _NOBODY: Final[Owner] = ("", "", "", "")
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_LINES: Final = 256
+_RECHECK_S: Final = 5.0
 
 
 class BridgedServer:
@@ -55,8 +56,11 @@ class BridgedServer:
         self.times = times
         self.params = ParamHeaders()
         self.speaks: dict[bool, bool | None] = {True: None, False: None}
+        self.refusals: dict[bool, Heard] = {}
         self.closed = False
         self.heard_aside: Callable[[Line, Note], None] = lambda _line, _note: None
+        self.began: Callable[[Line], None] = lambda _: None
+        self.ended: Callable[[Line], None] = lambda _: None
         self._process = process
         self._modern: Line | None = None
         self._lines: OrderedDict[Owner, Line] = OrderedDict()
@@ -87,24 +91,47 @@ class BridgedServer:
             self._lines.move_to_end(key)
         return known
 
-    async def speaks_other(self, owner: Owner, *, modern: bool) -> bool:
-        """Whether the server speaks the era that a message is not of. Never raises."""
+    async def speaks_only_other(self, owner: Owner, *, modern: bool) -> bool:
+        """Whether the server refuses the era of a message and speaks the other. Never raises.
+
+        `refusals` has the refusal then.
+        """
         key = _NOBODY if self.is_process else owner
-        with suppress(ServerFailed):
-            if modern:
-                await self.once(key, lambda: self._open(key))
-            else:
-                await self.once("era", self._discover)
+        steps = [("era", self._discover), (key, lambda: self._open(key))]
+        for name, work in steps if modern else reversed(steps):
+            with suppress(ServerFailed):
+                await self.once(name, work)
+            if self.speaks[modern] is not False:
+                return False
+        if self.speaks[not modern] is not True:
+            # It refuses everything, which says nothing about what it speaks.
+            self.speaks[modern] = None
         return self.speaks[not modern] is True
+
+    async def recheck(self, line: Line) -> Heard | None:
+        """How the server refuses what harms nobody, in this conversation; None if it does not.
+
+        Asked at most every few seconds: a tool may look like a server that has changed whenever
+        it likes. Raises ServerFailed.
+        """
+        if line.refusal is None and self.clock.monotonic_s() >= line.checked_s + _RECHECK_S:
+            await self.once((line, "recheck"), lambda: self._recheck(line))
+        return line.refusal
 
     def drop(self, line: Line) -> None:
         """The server does not know this session any more."""
-        line.dropped = True
         if self._lines.get(line.owner) is line:
             del self._lines[line.owner]
+        line.dropped = True
+        self.ended(line)
+
+    def contradicted(self, line: Line) -> None:
+        """The server does not speak any more what is spoken in this conversation."""
+        if self._modern is line or self._lines.get(line.owner) is line:
+            self.forget()
 
     def forget(self) -> None:
-        """What was known is contradicted: the next message asks again."""
+        """What was known may not hold any more: the next message asks again."""
         self._known_until_s = 0.0
         self._modern = None
         for line in tuple(self._lines.values()):
@@ -219,7 +246,7 @@ class BridgedServer:
                 raise
         found = introduction_in("server/discover", heard)
         if found is None:
-            self.speaks[True] = False
+            self.speaks[True], self.refusals[True] = False, heard
             return False
         self.speaks[True] = True
         self._modern = line
@@ -234,9 +261,9 @@ class BridgedServer:
         heard, head = await self.ask(line, "initialize", params)
         found = introduction_in("initialize", heard)
         if found is None or found.version == MODERN:
-            if heard.is_refusal:
-                self.forget()
-                self.speaks[False] = False
+            if heard.is_refusal and not self._lines:
+                self._known_until_s = 0.0
+                self.speaks[False], self.refusals[False] = False, heard
             raise ServerFailed("era_unknown")
         line.introduction = found
         if self._process is not None:
@@ -248,7 +275,14 @@ class BridgedServer:
         self._keep(key, line)
         self.speaks[False] = True
         self._now_known(found.version)
+        self.began(line)
         return line
+
+    async def _recheck(self, line: Line) -> None:
+        line.checked_s = self.clock.monotonic_s()
+        heard, _ = await self.ask(line, "server/discover" if line.modern else "ping", {})
+        if heard.is_refusal:
+            line.refusal = heard
 
     async def _confirm(self, line: Line) -> None:
         note = Notification("notifications/initialized")
@@ -273,8 +307,8 @@ class BridgedServer:
         self._known_until_s = self.clock.monotonic_s() + self.times.known_s
 
     def _retire(self, key: Owner) -> None:
-        line = self._lines.pop(key)
-        line.dropped = True
+        line = self._lines[key]
+        self.drop(line)
         self.spawn(self._end(line))
 
     def _arm(self) -> None:

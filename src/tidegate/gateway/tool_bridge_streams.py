@@ -47,7 +47,7 @@ class Changes:
     def __init__(self, server: BridgedServer) -> None:
         self.server = server
         self.tools_changed: Callable[[], None] = lambda: None
-        server.heard_aside = self.heard
+        server.heard_aside, server.began, server.ended = self.heard, self._began, self._ended
         self._streams: dict[Stream, Line] = {}
         self._feeds: dict[Line, asyncio.Task[None]] = {}
 
@@ -69,17 +69,12 @@ class Changes:
             raise ServerFailed("busy")
         self._streams[stream] = line
         line.users += 1
-        if line.session is not None and not self.server.is_process and line not in self._feeds:
-            self._feeds[line] = self.server.spawn(self._feed(line))
 
     def leave(self, stream: "Stream") -> None:
         """It hears nothing any more; idempotent."""
         line = self._streams.pop(stream, None)
-        if line is None:
-            return
-        line.users -= 1
-        if line not in self._streams.values() and (feed := self._feeds.pop(line, None)) is not None:
-            feed.cancel()
+        if line is not None:
+            line.users -= 1
 
     async def hold(self, line: Line, uri: str) -> Tree | None:
         """Have the server tell of this resource, for one more; the error if it does not.
@@ -122,8 +117,21 @@ class Changes:
         for stream in tuple(self._streams):
             stream.finish()
 
+    def _began(self, line: Line) -> None:
+        """Hear a legacy server out from the beginning: what it asks here has to be answered."""
+        if line.session is not None and not self.server.is_process:
+            self._feeds[line] = self.server.spawn(self._feed(line))
+
+    def _ended(self, line: Line) -> None:
+        feed = self._feeds.pop(line, None)
+        if feed is not None and feed is not asyncio.current_task():
+            feed.cancel()
+        for stream, theirs in tuple(self._streams.items()):
+            if theirs is line:
+                stream.finish()
+
     async def _feed(self, line: Line) -> None:
-        """The stream of a legacy server for what it says by itself, as long as anybody hears."""
+        """What a legacy server says by itself in a session, as long as that lives."""
         pause_s = _PAUSE_S
         while not line.dropped and line.session is not None:
             status = 0
@@ -144,9 +152,6 @@ class Changes:
             else:
                 await pause(pause_s)
                 pause_s = min(2 * pause_s, _LONGEST_PAUSE_S)
-        for stream, theirs in tuple(self._streams.items()):
-            if theirs is line:
-                stream.finish()
 
     def _pass_on(self, line: Line, arrived: list[Incoming]) -> None:
         for incoming in arrived:

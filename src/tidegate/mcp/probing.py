@@ -21,6 +21,7 @@ _LEGACY_SERVER_ERROR: Final = -32000
 """What servers before 2026-07-28 put beside HTTP 400; that revision must not use it."""
 _OF_MODERN: Final = (Code.HEADER_MISMATCH, Code.MISSING_CAPABILITY, Code.UNSUPPORTED_VERSION)
 _UNREAD: Final = (Code.PARSE_ERROR, Code.INVALID_REQUEST, _LEGACY_SERVER_ERROR)
+_OF_METHODS: Final = (Code.METHOD_NOT_FOUND, Code.INVALID_PARAMS, Code.INTERNAL_ERROR)
 _HANDSHAKES: Final = ("initialize", "server/discover")
 
 
@@ -55,6 +56,13 @@ class Heard:
         if self.message is None:
             return self.status in _REFUSING
         return "error" in self.message
+
+    def is_like(self, other: "Heard") -> bool:
+        """Whether both are refusals, and in the same words."""
+        words = self.status, self.code, self.text
+        return (
+            self.is_refusal and other.is_refusal and words == (other.status, other.code, other.text)
+        )
 
     @property
     def supported(self) -> tuple[str, ...]:
@@ -144,37 +152,33 @@ def _is_wrong_for_modern(heard: Heard, method: str) -> bool:
     return code is None and heard.status == 405
 
 
-def proves_unexecuted(method: str, heard: Heard) -> bool:
+def proves_unexecuted(method: str, heard: Heard, probe: Heard | None) -> bool:
     """Whether a refusal of `method` proves that the server did nothing.
 
-    A refusal before the method was looked at does: a status for the message as a whole, or a
-    code that only reading it can cause. An error with HTTP 200 may come from a tool, and so may
-    a -32602 with any status; for what changes nothing, or cannot be asked twice to any effect,
-    every refusal does.
+    `probe` is how the server refused something of the same era that harms nobody. A tool may
+    answer with any code, and servers of 2026-07-28 give most of them HTTP 400 or 404, so nothing
+    in the refusal of a call alone is a proof; that the harmless request was refused in the very
+    same words is one. What changes nothing may be sent again after any refusal.
     """
     if not heard.is_refusal:
         return False
-    if method != "tools/call":
-        return True
-    code = heard.code
-    if heard.status in (404, 405, 406, 415):
-        return True
-    if code == Code.UNSUPPORTED_VERSION:
-        return True
-    return heard.status == 400 and code in (None, Code.HEADER_MISMATCH, *_UNREAD)
+    return method != "tools/call" or (probe is not None and heard.is_like(probe))
 
 
 def lost_session(heard: Heard) -> bool:
-    """Whether the server does not know the session that a message was sent in.
+    """Whether the server says that it does not know the session that a message was sent in.
 
-    HTTP 404 says so, and says with it that nothing was executed; servers in the field also say
-    400 with one of two codes and a text about the session.
+    HTTP 404 says so, and with it that nothing was executed, unless the error is one of a method.
     """
-    if heard.status == 404:
-        return True
-    if heard.status != 400 or heard.code not in _UNREAD:
-        return False
-    return "session" in heard.text.lower()
+    return heard.status == 404 and heard.code not in _OF_METHODS
+
+
+def speaks_of_sessions(heard: Heard) -> bool:
+    """Whether a refusal is one that servers in the field give for an unknown session.
+
+    It has HTTP 400, so a tool may have said it.
+    """
+    return heard.status == 400 and heard.code in _UNREAD and "session" in heard.text.lower()
 
 
 __all__ = [
@@ -185,4 +189,5 @@ __all__ = [
     "is_of_wrong_era",
     "lost_session",
     "proves_unexecuted",
+    "speaks_of_sessions",
 ]

@@ -15,6 +15,7 @@ from tidegate.mcp.probing import (
     is_of_wrong_era,
     lost_session,
     proves_unexecuted,
+    speaks_of_sessions,
 )
 
 METHODS = ("initialize", "server/discover", "tools/list", "tools/call", "subscriptions/listen")
@@ -78,29 +79,31 @@ def test_an_introduction_is_in_the_answer_to_its_own_question() -> None:
 
 @pytest.mark.parametrize("status", STATUSES)
 @pytest.mark.parametrize("code", CODES)
-def test_a_call_is_repeated_only_where_nobody_looked_at_it(status: int, code: int | None) -> None:
+def test_a_call_is_repeated_only_where_everything_is_refused_in_the_same_words(
+    status: int, code: int | None
+) -> None:
     answer = heard(status, code)
-    proven = (
-        status in (404, 405, 406, 415)
-        or (status == 400 and code in (None, -32700, -32600, -32000, -32020))
-        or code == -32022
-    )
-    if code is None and status in (200, 500):
-        proven = False
-    assert proves_unexecuted("tools/call", answer) == proven
+    assert not proves_unexecuted("tools/call", answer, None)
+    assert not proves_unexecuted("tools/call", answer, result({}))
+    for other_status, other_code in itertools.product(STATUSES, CODES):
+        probe = heard(other_status, other_code)
+        same = (status, code) == (other_status, other_code)
+        assert proves_unexecuted("tools/call", answer, probe) == (same and answer.is_refusal)
+    if code is not None:
+        assert not proves_unexecuted("tools/call", answer, heard(status, code, "other words"))
 
 
 @pytest.mark.parametrize("method", [m for m in METHODS if m != "tools/call"])
 def test_what_changes_nothing_may_be_repeated_after_any_refusal(method: str) -> None:
     for status, code in itertools.product(STATUSES, CODES):
         refused = code is not None or status in (400, 404, 405, 406, 415)
-        assert proves_unexecuted(method, heard(status, code)) == refused
+        assert proves_unexecuted(method, heard(status, code), None) == refused
 
 
 @pytest.mark.parametrize("method", METHODS)
 def test_a_result_and_silence_are_no_refusals(method: str) -> None:
     for answer in (result({}), Heard(200), Heard(500), Heard(401), Heard(403), Heard(429)):
-        assert not proves_unexecuted(method, answer)
+        assert not proves_unexecuted(method, answer, answer)
         for modern in (True, False):
             assert not is_of_wrong_era(method, answer, modern=modern)
 
@@ -146,21 +149,27 @@ def test_a_bare_405_looks_like_another_era_and_a_bare_404_like_a_lost_session() 
 
 
 @pytest.mark.parametrize(
-    ("answer", "lost"),
+    ("answer", "lost", "spoken"),
     [
-        (Heard(404), True),
-        (heard(404, -32600, "anything"), True),
-        (heard(400, -32000, "Bad Request: No valid session ID provided"), True),
-        (heard(400, -32600, "Session not found"), True),
-        (heard(400, -32000, "Bad Request: Unsupported protocol version"), False),
-        (heard(400, -32602, "session"), False),
-        (heard(200, -32600, "Session not found"), False),
-        (Heard(400), False),
-        (Heard(400, {"error": {"code": -32600, "message": 3}}), False),
+        (Heard(404), True, False),
+        (heard(404, -32600, "anything"), True, False),
+        (heard(404, -32001, "Session not found"), True, False),
+        (heard(404, -32601, "Method not found"), False, False),
+        (heard(404, -32602, "Session not found"), False, False),
+        (heard(400, -32000, "Bad Request: No valid session ID provided"), False, True),
+        (heard(400, -32600, "Session not found"), False, True),
+        (heard(400, -32000, "Bad Request: Unsupported protocol version"), False, False),
+        (heard(400, -32602, "session"), False, False),
+        (heard(200, -32600, "Session not found"), False, False),
+        (Heard(400), False, False),
+        (Heard(400, {"error": {"code": -32600, "message": 3}}), False, False),
     ],
 )
-def test_a_session_is_lost_where_the_server_says_so(answer: Heard, lost: bool) -> None:  # noqa: FBT001
+def test_a_session_is_lost_where_the_server_says_so(
+    answer: Heard, *, lost: bool, spoken: bool
+) -> None:
     assert lost_session(answer) is lost
+    assert speaks_of_sessions(answer) is spoken
 
 
 def test_odd_errors_have_no_code() -> None:
