@@ -134,7 +134,7 @@ def _listed(turn: Turn, plan: Plan, message: Request, sessions: Sessions) -> Non
 
 def _ours(turn: Turn, plan: Plan, message: Request) -> None:
     """What we answer on behalf of every server of which the caller may use something."""
-    servers = [s for s in turn.policy.servers.values() if _decides(turn, s, _PROBE)]
+    servers = usable(turn)
     # Who may use nothing at all has no level to set; that there is a gateway anybody may know.
     decision: Decision = Allow(OPEN)
     if message.method == "logging/setLevel" and not servers:
@@ -144,6 +144,11 @@ def _ours(turn: Turn, plan: Plan, message: Request) -> None:
         deny(turn, plan, message, decision)
     asks = () if message.method == "ping" else servers
     plan.parts = tuple(Plan(message, server, turn.headers) for server in asks)
+
+
+def usable(turn: Turn) -> list[ToolServer]:
+    """The servers of which the caller may use something."""
+    return [s for s in turn.policy.servers.values() if _decides(turn, s, _PROBE)]
 
 
 def _subscribed(turn: Turn, plan: Plan, message: Request, federation: Federation) -> None:
@@ -192,4 +197,4 @@ def _decides(turn: Turn, server: ToolServer, message: Request) -> bool:
     return isinstance(authorize(message, turn.principal, turn.rules, server=server.name), Allow)
 
 
-__all__ = ["judge_among"]
+__all__ = ["judge_among", "usable"]

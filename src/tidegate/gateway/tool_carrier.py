@@ -80,11 +80,16 @@ class Carrier(Protocol):
         """Tell the server that one of its sessions ends; to be entered with `with`."""
 
     def listening(
-        self, owner: Owner, session: str, revision: Revision, last_event_id: str | None = None
+        self,
+        owner: Owner,
+        session: str | None,
+        revision: Revision,
+        last_event_id: str | None = None,
     ) -> Exchange:
         """What the server says by itself in this session; to be entered with `with`.
 
-        `last_event_id`: the rest of the stream that this event of the server belongs to.
+        `session` None: what it says to this owner, whose session is with us. `last_event_id`: the
+        rest of the stream that this event of the server belongs to.
         """
 
 
@@ -123,7 +128,11 @@ class HttpCarrier:
         return self._upstream.exchange(self._address.url, message, method="DELETE")
 
     def listening(
-        self, owner: Owner, session: str, revision: Revision, last_event_id: str | None = None
+        self,
+        owner: Owner,
+        session: str | None,
+        revision: Revision,
+        last_event_id: str | None = None,
     ) -> Exchange:
         """See Carrier."""
         del owner

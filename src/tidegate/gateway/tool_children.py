@@ -110,7 +110,11 @@ class ChildCarrier:
         return Formality(_OK)
 
     def listening(
-        self, owner: Owner, session: str, revision: Revision, last_event_id: str | None = None
+        self,
+        owner: Owner,
+        session: str | None,
+        revision: Revision,
+        last_event_id: str | None = None,
     ) -> Formality:
         """See Carrier: what the server says by itself goes to `listener`."""
         del owner, session, revision, last_event_id

@@ -60,7 +60,7 @@ class Hearing:
         self._turn = turn
         self._plan = plan
         self._session: Session = turn.session
-        self._shaper = shaper
+        self.shaper = shaper
         self._name = name
         self._beat = beat
         self._is_current = is_current
@@ -103,24 +103,24 @@ class Hearing:
     async def _take(self, incoming: Incoming, sent_id: Id | None) -> Answer | None:
         message = sort(incoming, sent_id)
         if message is None:
-            if incoming.value is None and self._shaper.primes:
+            if incoming.value is None and self.shaper.primes:
                 await self._tell(b"", incoming)
             return None
-        await self._relay.shared.learn(self._shaper, message)
+        await self._relay.shared.learn(self.shaper, message)
         if isinstance(message, Note):
             self._relay.pins.heard(self._plan.server, message)
         # Without bytes of its own it came in an array, of any size.
         size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
         if isinstance(message, Reply):
-            self._shaper.pinned = await self._relay.pins.listed(self._plan, message)
-            return await beside_the_loop(size, self._shaper.reply, message, 200)
+            self.shaper.pinned = await self._relay.pins.listed(self._plan, message)
+            return await beside_the_loop(size, self.shaper.reply, message, 200)
         if (data := await self._shaped(size, message)) is not None:
             await self._tell(data, incoming)
         return None
 
     async def _shaped(self, size: int, message: Note | Ask) -> bytes | None:
         try:
-            return await beside_the_loop(size, self._shaper.aside, message)
+            return await beside_the_loop(size, self.shaper.aside, message)
         except TidegateError:
             # The redactor: nothing unmasked leaves. To end the stream would bring the client back
             # to the same message.

@@ -22,10 +22,12 @@ from tidegate.errors import (
 )
 from tidegate.gateway.identify import identify
 from tidegate.gateway.respond import Scope
+from tidegate.gateway.tool_among import usable
 from tidegate.gateway.tool_answer import Answer, Shaper, event_of
 from tidegate.gateway.tool_call import place_listening
 from tidegate.gateway.tool_carrier import Exchange
 from tidegate.gateway.tool_hearing import Hearing, Over
+from tidegate.gateway.tool_hearing_among import Part, hear_all
 from tidegate.gateway.tool_relay import RESUMED, ToolRelay, note_failed
 from tidegate.gateway.tool_suspended import Resumable
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolServer, ToolTrafficPolicy, Turn
@@ -42,6 +44,10 @@ from tidegate.policy import Principal
 
 _LAST_EVENT: Final = b"last-event-id"
 _FAILED: Final = "gateway.upstream_failed"
+_EVENTS: Final = "text/event-stream"
+_PART_S: Final = 5.0
+"""How long one of several servers has to begin its stream."""
+
 _BAD_PLACE: Final = "This Last-Event-ID is not one of this session, or it is too old"
 _WORDS: Final[Mapping[int, str]] = {
     400: "bad_place",
@@ -122,10 +128,10 @@ class ToolStreams:
         session = place_listening(turn, self._relay.sessions, self._clock.monotonic_s())
         if not accepts_events(turn.headers, named=False):
             raise _refused("The answer is an event stream, which must be accepted", 406)
-        if turn.upstream_session is None:
-            raise MethodNotAllowed("GET")
         last = _last_place(scope, session)
         with self.slot(turn.principal):
+            if turn.upstream_session is None:
+                return await self._listen_among(turn, session, scope)
             if last is None or last.stream == STANDING:
                 return await self._listen(turn, session, scope, last)
             call = self._relay.resumables.find(session, last.stream)
@@ -138,18 +144,7 @@ class ToolStreams:
         if self._is_leaving:
             raise Overloaded("draining")
         server = _server(turn)
-        nobodys = Plan(_NOBODYS, server, turn.headers)
-        shaper = Shaper(turn, nobodys, _nobodys(turn, server, session), self._relay.sessions)
-        until_s = self._clock.monotonic_s() + self._times.stream_s
-        hearing = Hearing(
-            self._relay,
-            turn,
-            nobodys,
-            shaper,
-            name=STANDING,
-            beat=partial(self._still_good, turn, session, scope, until_s),
-            is_current=lambda: self._policy() is turn.policy,
-        )
+        hearing = self._hearing(turn, server, session, scope)
         why = "client_left"
         self._standing.add(hearing)
         try:
@@ -165,8 +160,47 @@ class ToolStreams:
         finally:
             self._standing.discard(hearing)
             turn.trail.step("stream", "ended", reason=why, dropped=hearing.dropped or None)
-            shaper.note_counts()
+            hearing.shaper.note_counts()
         return await _ended(turn, why)
+
+    async def _listen_among(self, turn: Turn, session: Session, scope: Scope) -> str:
+        """The standing stream of a session that is with us: everything that is said anywhere."""
+        if self._is_leaving:
+            raise Overloaded("draining")
+        parts = [
+            Part(
+                server,
+                self._hearing(turn, server, session, scope),
+                partial(self._exchange, turn, server, None),
+            )
+            for server in usable(turn)
+        ]
+        hearings = {part.hearing for part in parts}
+        why = "client_left"
+        self._standing |= hearings
+        try:
+            why = await hear_all(turn, parts, partial(self._admit, turn), part_s=_PART_S)
+        finally:
+            self._standing -= hearings
+            dropped = sum(hearing.dropped for hearing in hearings)
+            turn.trail.step("stream", "ended", reason=why, dropped=dropped or None)
+            for hearing in hearings:
+                hearing.shaper.note_counts()
+        return await _ended(turn, why)
+
+    def _hearing(self, turn: Turn, server: ToolServer, session: Session, scope: Scope) -> Hearing:
+        """A standing stream of one server."""
+        plan = Plan(_NOBODYS, server, turn.headers)
+        until_s = self._clock.monotonic_s() + self._times.stream_s
+        return Hearing(
+            self._relay,
+            turn,
+            plan,
+            Shaper(turn, plan, _nobodys(turn, server, session), self._relay.sessions),
+            name=STANDING,
+            beat=partial(self._still_good, turn, session, scope, until_s),
+            is_current=lambda: self._policy() is turn.policy,
+        )
 
     async def _resume(self, turn: Turn, session: Session, call: Resumable, last: Place) -> str:
         """The rest of the stream of a call: perhaps its answer, which then is that call's."""
@@ -212,21 +246,22 @@ class ToolStreams:
             raise TypeError("nobody listens without a session")
         return self._relay.carriers.of(server.place).listening(
             owner_of(turn.principal),
-            turn.session.upstream_id,
+            turn.upstream_session,
             turn.revision,
             None if last is None else last.upstream_id,
         )
 
     def _admit(self, turn: Turn, status: int, head: Mapping[str, str]) -> None:
         """Whether the server gives a stream; raises Over and ServerFailed if it does not."""
-        if status == 404 and turn.session is not None:
+        if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self._relay.shared.end_soon(turn.session)
             raise Over("session_ended")
         if status in _WORDS:
             raise Over(_WORDS[status])
         if not 200 <= status < 300:
             raise ServerFailed("status")
-        if head.get("content-type", "").split(";", 1)[0].strip().lower() != "text/event-stream":
+        kind = head.get("content-type", _EVENTS).split(";", 1)[0].strip().lower()
+        if kind != _EVENTS:
             raise Over("no_stream")
 
     async def _still_good(self, turn: Turn, session: Session, scope: Scope, until_s: float) -> None:

@@ -61,8 +61,8 @@ def outgoing(
 
     Nothing of the client's head is copied but Mcp-Param-*, a well-formed traceparent and, for
     what may be asked again or whose stream can be taken up again (`resumable`), which of the two
-    forms of an answer it names first; nothing is left out of its message but the trace's baggage; the credential is the server's, the
-    session id the upstream's own.
+    forms of an answer it names first; nothing is left out of its message but the trace's baggage;
+    the credential is the server's, the session id the upstream's own.
     """
     replayable = isinstance(message, Request) and message.method in _HARMLESS
     # A legacy server that is asked for a stream may end it early and have it resumed. What can be
@@ -96,7 +96,7 @@ def ending(server: ServerAddress, version: str | None, session: str) -> Outgoing
 
 
 def listening(
-    server: ServerAddress, version: str | None, session: str, last_event_id: str | None
+    server: ServerAddress, version: str | None, session: str | None, last_event_id: str | None
 ) -> Outgoing:
     """The GET for what a legacy server says by itself, or for the rest of a stream that was lost.
 
