@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from tests.app.federated import META, OLD, Federated, Server, modern, places
-from tests.app.mcp_answers import run
-from tests.app.mcp_world import CREDENTIAL, ask, call, echo, tell, value
+from tests.app.mcp_answers import run_in_no_time as run
+from tests.app.mcp_world import CREDENTIAL, Asked, ask, call, echo, tell, value
 from tests.unit.mcp.asking import allow, deny
 from tidegate.limits.ledger import Limit
 from tidegate.mcp import RuleSet
@@ -118,6 +118,28 @@ def test_a_name_of_no_server_is_answered_like_a_denied_one(method: str, errors: 
             seen.add((answer.status, headers, json.dumps(body)))
         assert len(seen) == 1
         assert world.transport.asked == []
+
+    run(body)
+
+
+@pytest.mark.parametrize("code", [-32602, -32002])
+def test_what_a_server_does_not_have_is_told_like_what_is_denied_under_the_clients_name(
+    code: int,
+) -> None:
+    async def body() -> None:
+        class Empty(Server):
+            async def run(self, asked: Asked) -> None:
+                error = {"code": code, "message": "Resource not found", "data": {"uri": "db://x"}}
+                asked.whole({"jsonrpc": "2.0", "id": asked.message["id"], "error": error}, 400)
+
+        rules = RuleSet([deny(resources=("db://secret",)), allow()])
+        world = Federated(a=Server(), b=Empty(), rules=rules, hide_denied="full")
+        told = []
+        for name in ("x", "secret"):
+            answer = await world.post(ask("resources/read", uri=f"b+db://{name}"))
+            told.append((answer.status, answer.body.replace(name.encode(), b"NAME")))
+        assert told[0] == told[1]
+        assert b"b+db://NAME" in told[0][1]
 
     run(body)
 

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.app.federated import Federated, Server, dead, html, until
 from tests.app.mcp_world import ask, call, value
+from tests.app.virtual import run_timeless
 from tests.unit.mcp.test_authorize_laws import RULES
 from tidegate.mcp import Rule, RuleSet
 from tidegate.mcp.federation import Federation, clashes
@@ -92,7 +93,7 @@ def test_whatever_is_listed_can_be_used_at_its_server_and_nothing_else_can(
                     assert ran == ([(server, own_name)] if name in listed else [])
                     assert ("result" in got) is (name in listed)
 
-    asyncio.run(body())
+    run_timeless(body())
 
 
 @settings(max_examples=60, deadline=None)
@@ -117,7 +118,7 @@ def test_whatever_a_client_writes_runs_one_known_tool_of_one_server_or_nothing(
             expected = [(names[0], f"tools/call {fine[written]}")] if written in fine else []
             assert ran == expected
 
-    asyncio.run(body())
+    run_timeless(body())
 
 
 @settings(max_examples=40, deadline=None)
@@ -153,7 +154,7 @@ def test_a_list_is_that_of_the_servers_that_answer_whoever_else_does_not(
         assert result.get("_meta", {}).get("tidegate/unavailable", []) == broken
         await world.over()
 
-    asyncio.run(body())
+    run_timeless(body())
 
 
 @pytest.mark.full
@@ -180,7 +181,7 @@ def test_many_clients_with_one_id_at_many_servers_get_their_own_answers() -> Non
             ids = [m["id"] for m in world.to(name)]
             assert len(set(map(repr, ids))) == len(ids)
 
-    asyncio.run(body())
+    run_timeless(body())
 
 
 async def _read(exchange: Any) -> None:

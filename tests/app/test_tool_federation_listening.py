@@ -1,11 +1,13 @@
 """Does one subscription hear of every server what its caller may hear, and nothing else?"""
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from tests.app.federated import META, Federated, Server, dead, heard, modern, silent
-from tests.app.mcp_answers import generic, run, run_in_no_time
+from tests.app.mcp_answers import generic
+from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, ask, events
 from tests.unit.mcp.asking import allow, deny
 from tidegate.mcp import RuleSet
@@ -209,7 +211,7 @@ def test_a_server_that_does_not_acknowledge_is_named_and_left_out(broken: Any) -
         await world.over()
         assert ("missing", "b") in world.steps("federation")
 
-    run_in_no_time(body)
+    run(body)
 
 
 def test_when_every_server_is_dead_the_client_gets_the_one_error() -> None:
@@ -239,7 +241,7 @@ def test_a_server_that_knows_no_subscriptions_is_neither_missing_nor_heard() -> 
             await hear(exchange, 2)
             await exchange.disconnect()
 
-    run(body)
+    asyncio.run(body())  # part of it runs in a thread
 
 
 def test_a_stream_that_breaks_ends_the_subscription_so_that_nothing_is_lost_unheard() -> None:
@@ -275,7 +277,7 @@ def test_a_server_that_ends_its_part_leaves_the_others_and_the_last_one_ends_it(
         assert said(exchange)[-1] == {"jsonrpc": "2.0", "id": 9, "result": done}
         assert world.records.ends[-1].snapshot().outcome == "ok"
 
-    run(body)
+    asyncio.run(body())  # part of it runs in a thread
 
 
 @pytest.mark.parametrize(

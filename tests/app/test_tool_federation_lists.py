@@ -1,5 +1,6 @@
 """Does a list show what the servers that answer have, and who is missing?"""
 
+import asyncio
 import json
 from collections.abc import Callable
 from typing import Any
@@ -20,7 +21,8 @@ from tests.app.federated import (
     silent,
     until,
 )
-from tests.app.mcp_answers import ENFORCE, generic, run, run_in_no_time
+from tests.app.mcp_answers import ENFORCE, generic
+from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, ask, value
 from tests.logged import lines
 from tests.unit.mcp.asking import allow
@@ -117,7 +119,7 @@ def test_a_broken_server_is_named_and_the_others_are_listed(
         assert world.records.ends[-1].snapshot().outcome == "ok"
         await world.over()
 
-    run_in_no_time(body)
+    run(body)
     (line,) = [
         each
         for each in lines(caplog, "tidegate.gateway.tool_relay")
@@ -136,7 +138,7 @@ def test_a_slow_server_is_waited_for_a_few_seconds_once_and_not_for_each_page() 
         await world.over()
         assert all(asked.gone.is_set() or asked.ended for asked in world.transport.asked)
 
-    run_in_no_time(body)
+    run(body)
 
 
 def test_a_server_that_dies_on_its_second_page_is_missing_as_a_whole() -> None:
@@ -193,7 +195,7 @@ def test_when_every_server_fails_the_client_gets_the_one_error(way: str) -> None
         assert sorted(world.steps("federation")) == [("missing", "a"), ("missing", "b")]
         await world.over()
 
-    run_in_no_time(body)
+    run(body)
 
 
 def test_a_server_that_has_no_such_list_is_not_missing() -> None:
@@ -203,7 +205,7 @@ def test_a_server_that_has_no_such_list_is_not_missing() -> None:
         assert result["prompts"] == [{"name": "b__greet", "title": "the greet"}]
         assert "_meta" not in result
 
-    run(body)
+    asyncio.run(body())  # part of it runs in a thread
 
 
 def test_only_servers_of_which_something_may_be_used_are_asked_or_missed() -> None:
@@ -323,4 +325,4 @@ def test_a_client_that_leaves_leaves_no_server_waiting() -> None:
         assert len(world.traffic.relay.calls) == 0
         assert all(asked.gone.is_set() or asked.ended for asked in world.transport.asked)
 
-    run_in_no_time(body)
+    run(body)

@@ -6,7 +6,8 @@ from dataclasses import replace
 import pytest
 
 from tests.app.federated import META, OLD, Federated, Server, dead, modern, places, silent, until
-from tests.app.mcp_answers import generic, run, run_in_no_time
+from tests.app.mcp_answers import generic
+from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, ask, call, tell, value
 from tests.unit.mcp.asking import allow
 from tidegate import __version__
@@ -60,7 +61,7 @@ def test_initialize_opens_a_session_with_the_gateway_and_offers_what_the_servers
             assert "mcp-session-id" not in asked.headers
         assert "notifications/initialized" not in a.heard
 
-    run(body)
+    asyncio.run(body())  # part of it runs in a thread
 
 
 def test_a_discovery_is_the_gateways_own() -> None:
@@ -117,7 +118,7 @@ def test_without_any_server_the_gateway_says_that_it_failed_and_opens_nothing(me
         assert len(world.traffic.relay.sessions) == 0
         await world.over()
 
-    run_in_no_time(body)
+    run(body)
 
 
 def test_an_initialize_that_asks_for_no_version_is_malformed() -> None:

@@ -13,7 +13,7 @@ from typing import Final, TypeVar
 
 from tidegate import __version__, strictjson
 from tidegate.clock import Clock
-from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected
 from tidegate.gateway.tool_listening import Listening
 from tidegate.gateway.tool_relay import SESSION_HEADER, ToolRelay, note_failed
@@ -40,7 +40,9 @@ common client library gives up on us."""
 
 _MOST_PAGES: Final = 1000
 _MOST_BYTES: Final = 16_777_216
-_MANY_ITEMS: Final = 100
+_ITEM_BYTES: Final = 1024
+"""What a thing in a list takes, or so: enough to tell much work from little."""
+
 _LEVELS: Final = frozenset(
     {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 )
@@ -95,8 +97,7 @@ class ToolFederation:
         if result is None:
             return self._failed(turn, call)
         message = result_body(call.id, result)
-        many = sum(len(part.items or ()) for part in parts) > _MANY_ITEMS
-        size = LARGE_BYTES + 1 if many else 0
+        size = _ITEM_BYTES * sum(len(part.items or ()) for part in parts)
         return Answer(message, raw=await beside_the_loop(size, strictjson.dumps, message))
 
     async def _of_each(self, plan: Plan, ask: Callable[[int, Plan], Awaitable[T]]) -> list[T]:
@@ -157,7 +158,7 @@ class ToolFederation:
                 raise ServerFailed("malformed")
             cursor = following
             seen.add(cursor)
-            size += await beside_the_loop(LARGE_BYTES * len(found), _size_of, result)
+            size += await beside_the_loop(_ITEM_BYTES * len(found), _size_of, result)
             if size > _MOST_BYTES:
                 break
         raise ServerFailed("too_large")
