@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -12,6 +13,7 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.server.mcpserver import Context, MCPServer
 
 from tests.app.mcp_world import TOKENS, World
+from tests.wire.gateways import VIEWER, config_text, serving
 from tests.wire.one_era import only
 from tidegate.demo.listener import bind, listening
 from tidegate.testing.asgi import WAIT_S
@@ -96,8 +98,10 @@ async def across(era: str, log: list[str], **settings: Any) -> AsyncIterator[tup
 
 
 @asynccontextmanager
-async def client_of(url: str, mode: str, **more: Any) -> AsyncIterator[Client]:
-    headers = {"Authorization": f"Bearer {TOKENS['viewer']}"}
+async def client_of(
+    url: str, mode: str, key: str = TOKENS["viewer"], **more: Any
+) -> AsyncIterator[Client]:
+    headers = {"Authorization": f"Bearer {key}"}
     async with httpx2.AsyncClient(headers=headers) as http:
         transport = streamable_http_client(url, http_client=http)
         async with asyncio.timeout(WAIT_S), Client(transport, mode=mode, **more) as client:
@@ -187,7 +191,9 @@ def test_a_tool_that_asks_the_user_is_told_that_nobody_can_be_asked(mode: str, e
 
 
 @pytest.mark.parametrize(("mode", "era"), [("legacy", "modern"), ("auto", "legacy")])
-def test_a_call_that_the_client_gives_up_ends_at_the_server(mode: str, era: str) -> None:
+def test_a_call_that_the_client_gives_up_ends_at_the_server(
+    mode: str, era: str, tmp_path: Path
+) -> None:
     async def body() -> None:
         log: list[str] = []
         begun = asyncio.Event()
@@ -196,7 +202,13 @@ def test_a_call_that_the_client_gives_up_ends_at_the_server(mode: str, era: str)
             del done, total, message
             begun.set()
 
-        async with across(era, log) as (_, url), client_of(url, mode) as client:
+        app = sdk_server(log).streamable_http_app()
+        async with (
+            app.router.lifespan_context(app),
+            listening(only(app, era), bind(0)) as port,
+            serving(config_text(tmp_path, mcp=f"http://127.0.0.1:{port}/mcp")) as gateway,
+            client_of(f"{gateway.url}/mcp", mode, VIEWER) as client,
+        ):
             call = asyncio.ensure_future(
                 client.call_tool("wait", {}, progress_callback=on_progress)
             )
@@ -205,7 +217,7 @@ def test_a_call_that_the_client_gives_up_ends_at_the_server(mode: str, era: str)
             await asyncio.wait({call})
             async with asyncio.timeout(WAIT_S):
                 while "cancelled" not in log:
-                    await client.list_tools()
-        assert log == ["wait", "cancelled"]
+                    await client.read_resource("docs://handbook")
+            assert log == ["wait", "cancelled"]
 
     asyncio.run(body())
