@@ -41,9 +41,9 @@ def test_initialize_opens_a_session_with_the_gateway_and_offers_what_the_servers
             "result": {
                 "protocolVersion": "2025-06-18",
                 "capabilities": {
-                    "tools": {},
+                    "tools": {"listChanged": True},
                     "prompts": {},
-                    "resources": {},
+                    "resources": {"subscribe": True},
                     "completions": {},
                     "logging": {},
                 },

@@ -180,7 +180,7 @@ class ToolFederation:
             return error_body(call.id, Code.INVALID_PARAMS, "Invalid params")
         asking = replace(_own_turn(turn), revision=Revision(MODERN))
         offers = await self._of_each(plan, lambda number, part: self._offer(asking, part, number))
-        result = described(offers, version=version, own=OWN, pushes=version is None)
+        result = described(offers, version=version, own=OWN)
         if result is None:
             return self._failed(turn, call).message
         if version is not None:

@@ -82,18 +82,18 @@ def with_missing(result: Tree, missing: Sequence[str]) -> Tree:
 
 
 def described(
-    offers: Sequence[Offer], *, version: str | None, own: Mapping[str, object], pushes: bool
+    offers: Sequence[Offer], *, version: str | None, own: Mapping[str, object]
 ) -> Tree | None:
     """What the gateway says of itself on behalf of the servers; None if all of them are silent.
 
     `version`: of the session that an initialize opens, None for a server/discover. `own` is
-    our name and version. `pushes`: the client can be told of changes.
+    our name and version.
     """
     found = [offer for offer in offers if offer.described is not None]
     if offers and not found:
         return None
     each = [offer.described or {} for offer in found]
-    capabilities = _union([described.get("capabilities") for described in each], pushes=pushes)
+    capabilities = _union([described.get("capabilities") for described in each])
     if version is None:
         result: Tree = {
             "supportedVersions": list(SUPPORTED),
@@ -118,7 +118,7 @@ def negotiated(params: Mapping[str, object]) -> str | None:
     return wanted if wanted in LEGACY else LEGACY[0]
 
 
-def _union(capabilities: Iterable[object], *, pushes: bool) -> Tree:
+def _union(capabilities: Iterable[object]) -> Tree:
     """What some server offers. What nobody here could keep (experimental) is left out."""
     union: dict[str, Tree] = {}
     tasks: Tree | None = None
@@ -129,11 +129,7 @@ def _union(capabilities: Iterable[object], *, pushes: bool) -> Tree:
         for name in _OFFERS:
             if isinstance(offered.get(name), dict):
                 flags = union.setdefault(name, {})
-                flags |= {
-                    key: True
-                    for key in sorted(_PUSHED)
-                    if pushes and offered[name].get(key) is True
-                }
+                flags |= {key: True for key in sorted(_PUSHED) if offered[name].get(key) is True}
         if isinstance(offered.get("tasks"), dict):
             tasks = _deep({} if tasks is None else tasks, offered["tasks"])
         extensions = offered.get("extensions")

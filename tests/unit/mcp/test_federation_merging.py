@@ -117,7 +117,6 @@ def test_a_discovery_offers_what_some_server_offers() -> None:
         [Offer("a", TOOLS), Offer("dead"), Offer("b", REST), Offer("c", MORE)],
         version=None,
         own=OWN,
-        pushes=True,
     )
     assert found == {
         "supportedVersions": list(SUPPORTED),
@@ -137,29 +136,29 @@ def test_a_discovery_offers_what_some_server_offers() -> None:
     }
 
 
-def test_an_initialize_promises_no_news_to_whom_none_can_be_brought() -> None:
-    found = described([Offer("a", TOOLS)], version=LEGACY[0], own=OWN, pushes=False)
+def test_an_initialize_is_answered_in_its_own_form() -> None:
+    found = described([Offer("a", TOOLS)], version=LEGACY[0], own=OWN)
     assert found == {
         "protocolVersion": LEGACY[0],
-        "capabilities": {"tools": {}},
+        "capabilities": {"tools": {"listChanged": True}},
         "serverInfo": OWN,
         "instructions": "# a\n\nuse x",
     }
 
 
 def test_without_any_server_there_is_nothing_and_without_any_answer_no_description() -> None:
-    assert described([Offer("a"), Offer("b")], version=None, own=OWN, pushes=True) is None
-    nothing: Any = described([], version="2025-06-18", own=OWN, pushes=True)
+    assert described([Offer("a"), Offer("b")], version=None, own=OWN) is None
+    nothing: Any = described([], version="2025-06-18", own=OWN)
     assert nothing == {"protocolVersion": "2025-06-18", "capabilities": {}, "serverInfo": OWN}
-    odd: Any = described([Offer("a", {"capabilities": []})], version=None, own=OWN, pushes=True)
+    odd: Any = described([Offer("a", {"capabilities": []})], version=None, own=OWN)
     assert odd["capabilities"] == {}
 
 
 def test_instructions_are_bounded_one_by_one_and_together() -> None:
     many = [Offer(f"s{n}", {"instructions": "x" * 100_000}) for n in range(20)]
-    found: Any = described(many, version=None, own=OWN, pushes=True)
+    found: Any = described(many, version=None, own=OWN)
     assert len(found["instructions"]) == 32_768
-    one: Any = described(many[:1], version=None, own=OWN, pushes=True)
+    one: Any = described(many[:1], version=None, own=OWN)
     assert one["instructions"] == "# s0\n\n" + "x" * 4096
 
 
