@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.app.federated import Federated, Server, dead, heard, html, silent
-from tests.app.mcp_answers import run_in_no_time
+from tests.app.mcp_answers import run
 from tests.app.mcp_streams import CHANGED, begin, last_record, listen, values
 from tests.app.mcp_world import Asked, ask, value
 from tidegate.mcp import Rule, RuleSet
@@ -39,10 +39,6 @@ class Telling(Server):
         asked.event(heard(asked, method, **params))
 
 
-def run(body: Any) -> None:
-    run_in_no_time(body)
-
-
 def test_what_each_server_says_reaches_a_client_that_listens() -> None:
     async def body() -> None:
         a, b = Telling(), Telling()
@@ -69,7 +65,9 @@ def test_what_each_server_says_reaches_a_client_that_listens() -> None:
     run(body)
 
 
-@pytest.mark.parametrize("other", [dead, html, silent])
+@pytest.mark.parametrize(
+    "other", [dead, html, pytest.param(silent, marks=pytest.mark.full, id="silent for 5 s")]
+)
 def test_a_server_that_gives_no_stream_takes_none_from_the_others(other: Any) -> None:
     async def body() -> None:
         a = Telling()
