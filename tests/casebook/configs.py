@@ -223,7 +223,8 @@ def for_tools(names: Sequence[str], url: str, more: Wanted) -> dict[str, Any]:
         },
         "mcp": {
             "hide_denied": "off",
-            "servers": {"backend": {"url": f"{url}/mcp", "credential": SERVICE_KEY}},
+            # What reaches the server is counted there.
+            "servers": {"backend": {"url": f"{url}/mcp", "credential": SERVICE_KEY, "pin": "off"}},
             "rules": [
                 {"deny": {"tools": ["admin_*"], "unless_roles": ["admin"]}},
                 {"allow": {"roles": list(ROLES)}},

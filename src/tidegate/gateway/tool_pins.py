@@ -14,6 +14,7 @@ import logging
 from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import Final, TypeGuard
 
 import msgspec
@@ -86,8 +87,8 @@ class Pins:
 
     `servers` are the names of all that are configured: their tools must not look alike. In mode
     block every method may raise StoreUnavailable (nobody knows what was approved) and
-    ServerFailed (nobody knows what the server shows); in mode warn none does, and what could not
-    be compared passes.
+    ServerFailed (nobody knows what the server shows); in mode warn none does, what could not be
+    compared passes, and no call waits for a comparison.
     """
 
     def __init__(
@@ -132,27 +133,53 @@ class Pins:
         """What holds for a call of `tool` now.
 
         Without `list_tools` only the lists that pass are looked at. Cost: nothing but a look-up,
-        once a second a look into the store, and before the first call a whole list.
+        once a second a look into the store, and before the first call a whole list. In mode warn
+        both happen beside the call, which they cannot hinder.
         """
         known = self._of(server)
+        if mode != "block":
+            self._look_beside(server, known, list_tools)
+            return Verdicts(server, mode, known.book, unchecked=not known.is_checked)
         if not known.is_checked:
-            rests = mode == "warn" and self._clock.monotonic_s() < known.again_s
-            if list_tools is not None and not rests:
-                return await self.check(server, mode, list_tools)
-            if mode == "block":
+            if list_tools is None:
                 raise ServerFailed("unchecked")
-            return Verdicts(server, mode, known.book, unchecked=True)
-        try:
-            await self._look(at_most_s=FRESH_S)
+            return await self.check(server, mode, list_tools)
+        await self._look(at_most_s=FRESH_S)
+        verdicts = Verdicts(server, mode, known.book)
+        if verdicts.refuses(tool):
+            await self._look(at_most_s=0.0)
             verdicts = Verdicts(server, mode, known.book)
-            if verdicts.refuses(tool):
-                await self._look(at_most_s=0.0)
-                verdicts = Verdicts(server, mode, known.book)
-        except StoreUnavailable:
-            if mode == "block":
-                raise
-            return Verdicts(server, mode, known.book)
         return verdicts
+
+    def _look_beside(self, server: str, known: _Known, list_tools: ListTools | None) -> None:
+        """Begin whatever is due; at most one list a server, and a failed one rests."""
+        now_s = self._clock.monotonic_s()
+        if known.is_checked:
+            last_s = max(self._looked_s or 0.0, self._failed_s or 0.0)
+            if now_s - last_s >= FRESH_S and not _runs(self._looking):
+                self._begin_look()
+        elif list_tools is not None and now_s >= known.again_s and not _runs(known.running):
+            task = self._begin_check(server, known, list_tools)
+            task.add_done_callback(partial(self._checked_beside, server, known))
+
+    def _checked_beside(self, server: str, known: _Known, task: "asyncio.Task[None]") -> None:
+        error = None if task.cancelled() else task.exception()
+        if isinstance(error, StoreUnavailable | ServerFailed):
+            self._note_unchecked(server, known, error)
+
+    def _begin_check(
+        self, server: str, known: _Known, list_tools: ListTools
+    ) -> "asyncio.Task[None]":
+        known.running_for = known.generation
+        task = asyncio.get_running_loop().create_task(self._check(server, list_tools))
+        task.add_done_callback(_heard)
+        known.running = task
+        return task
+
+    def _begin_look(self) -> "asyncio.Task[None]":
+        self._looking = asyncio.get_running_loop().create_task(self._read_changed())
+        self._looking.add_done_callback(_heard)
+        return self._looking
 
     async def check(self, server: str, mode: Mode, list_tools: ListTools) -> Verdicts:
         """Have the list of the server and compare it; callers at the same time share one."""
@@ -160,13 +187,11 @@ class Pins:
         if _runs(known.running) and known.running_for != known.generation:
             # It may hold the list from before the change.
             await asyncio.wait((known.running,))
-        if not _runs(known.running):
-            checking = self._check(server, list_tools)
-            known.running_for = known.generation
-            known.running = asyncio.get_running_loop().create_task(checking)
-            known.running.add_done_callback(_heard)
+        running = known.running
+        if not _runs(running):
+            running = self._begin_check(server, known, list_tools)
         try:
-            await asyncio.shield(known.running)
+            await asyncio.shield(running)
         except (StoreUnavailable, ServerFailed) as error:
             self._note_unchecked(server, known, error)
             if mode == "block":
@@ -265,10 +290,8 @@ class Pins:
         if _runs(self._looking) and at_most_s == 0.0:
             # It may be from before what the caller wants to see. Whoever waits joins the next.
             await asyncio.wait((self._looking,))
-        if not _runs(self._looking):
-            self._looking = asyncio.get_running_loop().create_task(self._read_changed())
-            self._looking.add_done_callback(_heard)
-        await asyncio.shield(self._looking)
+        looking = self._looking
+        await asyncio.shield(looking if _runs(looking) else self._begin_look())
 
     async def _read_changed(self) -> None:
         now_s = self._clock.monotonic_s()

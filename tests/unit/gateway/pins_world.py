@@ -97,6 +97,14 @@ class World:
     async def judge(self, shown: list[object], mode: Mode = "block", **part: bool) -> Verdicts:
         return await self.pins.judge("files", mode, shown, **part)
 
+    async def idle(self) -> None:
+        """Wait until nothing is looked at beside a call any more."""
+        tasks = [known.running for known in self.pins._known.values()]
+        for task in (*tasks, self.pins._looking):
+            if task is not None:
+                await asyncio.wait((task,))
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop: whoever is told of it
+
     def beside(self) -> "World":
         """Another process on the same store, at the same time."""
         return World(self.store, self.server, self.clock)

@@ -17,11 +17,17 @@ from tidegate.mcp.pins import Mode, Verdicts
 @pytest.mark.parametrize("mode", MODES)
 def test_the_first_call_after_a_start_is_preceded_by_one_list(mode: Mode) -> None:
     async def body(world: World) -> None:
+        if mode == "warn":
+            assert (await world.call(mode=mode)).word("read") == "unchecked"
+            await world.idle()
         for _ in range(5):
             assert (await world.call(mode=mode)).word("read") == ""
         assert world.server.asked == 1
         after_a_restart = world.beside()
         world.server.shown = tools(read="second", write="first")
+        if mode == "warn":
+            await after_a_restart.call(mode=mode)
+            await after_a_restart.idle()
         verdicts = await after_a_restart.call(mode=mode)
         assert verdicts.word("read") == "changed"
         assert verdicts.refuses("read") is (mode == "block")
@@ -49,12 +55,36 @@ def test_a_whole_list_that_passed_counts_as_a_check_and_a_page_does_not() -> Non
 def test_news_of_changed_tools_has_the_list_looked_at_before_the_next_call(mode: Mode) -> None:
     async def body(world: World) -> None:
         await world.call(mode=mode)
+        await world.idle()
         world.server.shown = tools(read="second", write="first")
         assert not (await world.call(mode=mode)).refuses("read")
         world.pins.stale("files")
+        if mode == "warn":
+            assert (await world.call(mode=mode)).word("read") == "unchecked"
+            await world.idle()
         assert (await world.call(mode=mode)).word("read") == "changed"
         assert (await world.call("write", mode=mode)).word("write") == ""
         assert world.server.asked == 2
+
+    run(body)
+
+
+def test_in_warn_no_call_waits_for_a_list_or_the_store() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        world.server.gate = world.store.gate = asyncio.Event()
+        for _ in range(3):
+            found = await world.call(mode="warn")
+            assert (found.word("read"), found.refuses("read")) == ("unchecked", False)
+        world.server.gate.set()
+        await world.idle()
+        assert world.server.asked == 1
+        assert (await world.call(mode="warn")).word("read") == ""
+        world.store.gate = asyncio.Event()
+        world.clock.advance(FRESH_S)
+        assert (await world.call(mode="warn")).word("read") == ""
+        world.store.gate.set()
+        await world.idle()
 
     run(body)
 
@@ -221,12 +251,18 @@ def test_without_its_list_block_refuses_the_call_and_warn_passes_it(mode: Mode) 
         else:
             for _ in range(3):
                 assert (await world.call(mode=mode)).word("read") == "unchecked"
+                await world.idle()
             assert world.server.asked == 1  # and again after a while only
             world.clock.advance(60.0)
             await world.call(mode=mode)
+            await world.idle()
             assert world.server.asked == 2
+            assert world.counted("unchecked") == 2
         world.clock.advance(60.0)
         world.server.error = None
+        if mode == "warn":
+            await world.call(mode=mode)
+            await world.idle()
         assert (await world.call(mode=mode)).word("read") == ""
 
     run(body)
