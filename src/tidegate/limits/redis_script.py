@@ -9,9 +9,10 @@ indexes over all tenants do not, so the scripts need one primary that holds ever
 """
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib.resources import files
 from struct import pack, unpack_from
+from types import MappingProxyType
 from typing import Literal, NamedTuple, get_args
 
 from tidegate.limits.books import EXPIRE_AT_MOST, FORGET_AT_MOST, counter_key
@@ -50,6 +51,9 @@ _NUMBERS = {
     "TOLERANCE_US": TOLERANCE_US,
     "TOMBSTONE_US": 3_600_000_000,
 }
+
+
+_FIRST: Mapping[Script, tuple[str, ...]] = MappingProxyType({"reserve": ("reserve_first",)})
 
 
 class Forgotten(Exception):
@@ -300,8 +304,12 @@ def _source(script: Script) -> str:
     folder = files("tidegate.limits") / "lua"
     numbers = "".join(f"local {name} = {number}\n" for name, number in _NUMBERS.items())
     words = "local CONCURRENT, TOMBSTONE = 'concurrent', 'x'\n"
-    common, own = (folder.joinpath(f"{name}.lua").read_text("utf-8") for name in ("common", script))
-    return numbers + words + common + own
+    parts = ("common", *_FIRST.get(script, ()), "counters", script)
+    return (
+        numbers
+        + words
+        + "".join(folder.joinpath(f"{part}.lua").read_text("utf-8") for part in parts)
+    )
 
 
 __all__ = [

@@ -1,40 +1,4 @@
--- Do these charges fit, all of them? Then they are taken; a refusal writes nothing.
---
--- KEYS: leases, their ids by due time, counters by the time they may be forgotten, then one
--- counter for each charge. ARGV: numbers (time, bound, books, lease, then cap, window and amount
--- of each charge), id, owner, then the unit of each charge.
--- Answers an objection (see common.lua), or a letter and numbers, first now and how far this moved
--- it: H held already, U used before, T given up before it came, N place (never fits), R place wait (refused), G (granted).
--- R and G end with two numbers for each charge: what is used, and the end of the newest bucket
--- (G: of the bucket it was put in), 0 for none.
-
-local leases, due_index, counters = KEYS[1], KEYS[2], KEYS[3]
-local id, owner = ARGV[2], ARGV[3]
-local given, bound, books, lease_us, at = unpacked('<i8i8i8i8', ARGV[1])
-local known = call('HMGET', leases, CLOCK, id)
-local time = time_of(known[1], given, bound)
-local now = time.now
-
-local objects = objection(time, books)
-if objects then
-  return objects
-end
-
-local function answer(letter, ...)
-  return letter .. pack('<i8i8' .. string.rep('i8', select('#', ...)), now, time.step, ...)
-end
-
-if time.step ~= 0 then
-  -- Also when this is refused: else time would stand still until something is granted.
-  call('HSET', leases, CLOCK, as_kept(time))
-end
-if known[2] then
-  if known[2] == TOMBSTONE then
-    return answer('T')
-  end
-  local lease = cmsgpack.unpack(known[2])
-  return answer((lease[1] == owner and lease[2]) and 'H' or 'U')
-end
+-- The rest of reserve_first.lua: several charges, slots, new buckets, what is over, refusals.
 
 -- When the first member of an index is due.
 local function first_of(index)
@@ -110,7 +74,7 @@ for i = 1, #KEYS - 3 do
     ask.horizon = now - ask.window
     ask.bucket_end = now - now % width + width
     ask.field = text(ask.bucket_end)
-    local found = call('HMGET', ask.key, 'h', ask.field)
+    local found = looked or call('HMGET', ask.key, 'h', ask.field)
     if found[1] then
       local total, oldest, newest, until_us = unpacked(FOUR, found[1])
       ask.until_us = until_us
