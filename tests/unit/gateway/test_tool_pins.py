@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.logged import lines, logged
+from tests.logged import logged
 from tests.unit.gateway.pins_world import LOGGER, MODES, Server, Store, World, run, tools
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.tool_pins import FRESH_S
@@ -327,46 +327,6 @@ def test_names_of_other_servers_are_compared_if_they_are_configured() -> None:
         assert post.word("send_mail") == ""
 
     run(body)
-
-
-def test_each_difference_is_one_line_and_one_count_however_often_it_is_seen(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    async def body(world: World) -> None:
-        await world.call()
-        hidden = "the new\u200b words"
-        for _ in range(3):
-            await world.judge(tools(read=hidden, extra="x"), mode="warn")
-        assert world.counted("pinned") == 2
-        assert world.counted("changed") == world.counted("new") == world.counted("gone") == 1
-        assert world.pins.differing() == {"files": 2}
-
-    with caplog.at_level(logging.INFO, LOGGER):
-        run(body)
-    said = [
-        (record.levelname, record.__dict__["tool"], record.__dict__["reason"])
-        for record in lines(caplog, LOGGER)
-        if record.getMessage() == "tool_definition_differs"
-    ]
-    assert sorted(said) == [
-        ("INFO", "write", "gone"),
-        ("WARNING", "extra", "new"),
-        ("WARNING", "read", "changed"),
-    ]
-    (changed,) = [one for one in lines(caplog, LOGGER) if one.__dict__.get("reason") == "changed"]
-    assert changed.__dict__["problem"] == "differs in description; invisible in description"
-
-
-def test_a_list_of_many_differences_is_a_few_lines(caplog: pytest.LogCaptureFixture) -> None:
-    async def body(world: World) -> None:
-        await world.call()
-        many = {f"tool{number}": "x" for number in range(300)}
-        await world.judge(tools(read="first", write="first", **many))
-
-    with caplog.at_level(logging.INFO, LOGGER):
-        run(body)
-    assert len(lines(caplog, LOGGER)) < 30
-    assert "tool_definitions_differ" in logged(caplog, LOGGER)
 
 
 def test_what_differs_is_known_from_the_start_and_a_store_that_is_away_stops_nobody() -> None:
