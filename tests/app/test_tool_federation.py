@@ -1,5 +1,6 @@
 """Is every thing of several servers reached by its shown name, and by nothing else?"""
 
+import asyncio
 import json
 from typing import Any
 
@@ -141,7 +142,7 @@ def test_what_a_server_does_not_have_is_told_like_what_is_denied_under_the_clien
         assert told[0] == told[1]
         assert b"b+db://NAME" in told[0][1]
 
-    run(body)
+    asyncio.run(body())  # part of it runs in a thread
 
 
 def test_where_denials_are_shown_an_unknown_name_is_still_unknown() -> None:

@@ -177,7 +177,7 @@ def test_a_server_that_answers_404_ends_nothing() -> None:
         assert "error" in value(failed)
         assert "result" in value(await world.post(call("a__get_status"), mcp_session_id=session))
 
-    run(body)
+    asyncio.run(body())  # part of it runs in a thread
 
 
 def test_ping_is_answered_even_if_no_server_lives() -> None:
