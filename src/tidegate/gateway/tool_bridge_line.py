@@ -73,14 +73,22 @@ class Line:
         return f"tidegate-{next(self.numbers)}"
 
     def asked(
-        self, message: Message, *, endless: bool = False, headers: McpHeaders | None = None
+        self,
+        message: Message,
+        *,
+        endless: bool = False,
+        headers: McpHeaders | None = None,
+        owner: Owner | None = None,
     ) -> Asked:
-        """`message`, in the server's own words, on its way to the carrier."""
+        """`message`, in the server's own words, on its way to the carrier.
+
+        `owner`: whose it is, where several share the conversation.
+        """
         return Asked(
             message,
             Revision(self.version),
             headers or McpHeaders(),
-            self.owner,
+            owner or self.owner,
             session=self.session,
             endless=endless,
         )

@@ -43,10 +43,11 @@ async def learn_schemas(server: BridgedServer, line: Line) -> None:
 async def contradicting_header(server: BridgedServer, line: Line, asked: Asked) -> str | None:
     """The Mcp-Param header of a call that its arguments contradict, where nobody behind us looks.
 
-    A legacy server knows no such headers; whoever routes by them must not be lied to.
+    A legacy server knows no such headers, and a process has none; whoever routes by them must not
+    be lied to.
     """
-    call = asked.message
-    if line.modern or not asked.revision.modern or not isinstance(call, Request):
+    call, looks = asked.message, line.modern and not server.is_process
+    if looks or not asked.revision.modern or not isinstance(call, Request):
         return None
     if call.method != "tools/call":
         return None

@@ -34,6 +34,8 @@ NOT_SUPPORTED: Final = "This request is not supported through this gateway."
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 _CANCELLED: Final = "notifications/cancelled"
 _PROGRESS: Final = "notifications/progress"
+_MESSAGE: Final = "notifications/message"
+_SUBSCRIBE: Final = "subscriptions/listen"
 _LARGE_BYTES: Final = 65_536
 _LONGEST_ASK_ID: Final = 1024
 
@@ -46,8 +48,13 @@ class Call:
     client_id: Id
     owner: object
     token: Id | None
-    is_initialize: bool
+    method: str
     is_cancelled: bool = False
+
+    @property
+    def is_initialize(self) -> bool:
+        """Whether it must never be cancelled."""
+        return self.method == "initialize"
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +178,7 @@ class Conversation:
         """A call and its line; its answer will carry `client_id`."""
         self._last_id += 1
         params, token = _with_token(request.params, self._last_id)
-        is_initialize = request.method == "initialize"
-        call = Call(self._last_id, client_id, owner, token, is_initialize)
+        call = Call(self._last_id, client_id, owner, token, request.method)
         self._calls[call.wire_id] = call
         message = Request(call.wire_id, request.method, params).encode()
         return call, _line(without_baggage(message))
@@ -271,6 +277,8 @@ class Conversation:
             call = self._subscribed(meta[_SUBSCRIPTION])
             if call is not None:
                 return Delivered(call, _rewritten(message, _of_client(known, call)))
+        elif method == _MESSAGE and (call := self._talkative()) is not None:
+            return Delivered(call, Incoming(message, raw), lossy=True)
         elif method not in FROM_CLIENTS and method != _CANCELLED:
             return Heard(message)
         self.tally.stray_notes += 1
@@ -283,6 +291,15 @@ class Conversation:
             return None
         shown = {**params, "progressToken": call.token}
         return Delivered(call, _rewritten(message, shown), lossy=True)
+
+    def _talkative(self) -> Call | None:
+        """The call that a log message is about, which does not say so: the newest that can be.
+
+        None where it could be somebody else's: nobody hears what the calls of others make known.
+        """
+        able = [call for call in self._calls.values() if call.method != _SUBSCRIBE]
+        owners = {call.owner for call in able}
+        return able[-1] if len(owners) == 1 else None
 
     def _subscribed(self, named: object) -> Call | None:
         """The call of a subscription; servers repeat its id as it was or as a string."""

@@ -171,12 +171,32 @@ def test_what_belongs_to_a_subscription_that_is_none_is_dropped(named: object) -
 
 
 @pytest.mark.parametrize(
-    "method", ["notifications/tools/list_changed", "notifications/message", "notifications/x"]
+    "method",
+    ["notifications/tools/list_changed", "notifications/resources/updated", "notifications/x"],
 )
 def test_what_belongs_to_no_call_is_heard(method: str) -> None:
     talk = Conversation()
     asked(talk)
     assert hear(talk, note(method, level="info")) == [Heard(note(method, level="info"))]
+
+
+def test_a_log_message_is_for_the_newest_call_if_all_calls_are_of_one_owner() -> None:
+    talk = Conversation()
+    said = note("notifications/message", level="info", data="x")
+    assert hear(talk, said) == [Heard(said)]
+    talk.ask(Request("s", "subscriptions/listen"), client_id="s", owner="bob")
+    assert hear(talk, said) == [Heard(said)]
+    talk.ask(Request(1, "tools/call"), client_id=1, owner="alice")
+    newest, _ = talk.ask(Request(2, "tools/call"), client_id=2, owner="alice")
+    (delivered,) = hear(talk, said)
+    assert isinstance(delivered, Delivered)
+    assert (delivered.call, delivered.incoming.value, delivered.lossy) == (newest, said, True)
+    other, _ = talk.ask(Request(3, "tools/call"), client_id=3, owner="bob")
+    assert hear(talk, said) == [Heard(said)]
+    talk.leave(other)
+    (delivered,) = hear(talk, said)
+    assert isinstance(delivered, Delivered)
+    assert delivered.call is newest
 
 
 # Questions of the server
