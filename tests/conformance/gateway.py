@@ -7,7 +7,7 @@ server says. Does not live here: the server, what is measured.
 
 import json
 import tempfile
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from tests.conformance.fixture import fixture
 from tidegate.demo.listener import bind, listening
 
 ROLE = "conformance"
+Place = str | Mapping[str, Any]
 
 
-def configuration(folder: Path, url: str, *, denied: Sequence[str] = ()) -> str:
+def configuration(folder: Path, place: Place, *, denied: Sequence[str] = ()) -> str:
     """The file, as JSON, which is YAML. `denied` tools are denied to everybody."""
+    server = {"url": place} if isinstance(place, str) else dict(place)
     rules: list[dict[str, Any]] = [{"allow": {"roles": [ROLE]}}]
     if denied:
         rules.append({"deny": {"tools": list(denied)}})
@@ -34,7 +36,7 @@ def configuration(folder: Path, url: str, *, denied: Sequence[str] = ()) -> str:
             "mcp": {
                 "errors": "spec",
                 "hide_denied": "off",
-                "servers": {"backend": {"url": url, "pin": "off"}},
+                "servers": {"backend": {**server, "pin": "off"}},
                 "rules": rules,
             },
         }
@@ -42,12 +44,12 @@ def configuration(folder: Path, url: str, *, denied: Sequence[str] = ()) -> str:
 
 
 @asynccontextmanager
-async def gateway(url: str, *, denied: Sequence[str] = ()) -> AsyncIterator[str]:
-    """The URL of a gateway in front of the server at `url`."""
+async def gateway(place: Place, *, denied: Sequence[str] = ()) -> AsyncIterator[str]:
+    """The URL of a gateway in front of a server: at a URL, or as the file says."""
     with tempfile.TemporaryDirectory(prefix="tidegate-conformance-") as name:
         folder = Path(name)
         file = folder / "tidegate.yaml"
-        file.write_text(configuration(folder, url, denied=denied))
+        file.write_text(configuration(folder, place, denied=denied))
         async with serving(folder, "--config", str(file)) as process:
             yield f"http://127.0.0.1:{process.port}/mcp"
 
