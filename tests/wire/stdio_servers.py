@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.clock import Clock, SystemClock
+from tidegate.gateway.pause import pause
 from tidegate.gateway.tool_carrier import Asked, Exchange
 from tidegate.gateway.tool_children import ChildCarrier, Children, ChildSettings
 from tidegate.gateway.tool_upstream import ToolTimes
@@ -114,13 +115,23 @@ def is_alive(pid: int) -> bool:
 
 async def is_gone(pid: int) -> None:
     """Wait until it does not run any more."""
-    async with asyncio.timeout(WAIT_S):
-        while is_alive(pid):
-            await asyncio.wait((asyncio.ensure_future(asyncio.to_thread(os.sched_yield)),))
+    try:
+        watched = os.pidfd_open(pid)
+    except ProcessLookupError:
+        return
+    loop, ended = asyncio.get_running_loop(), asyncio.Event()
+    loop.add_reader(watched, ended.set)
+    try:
+        async with asyncio.timeout(WAIT_S):
+            await ended.wait()
+    finally:
+        loop.remove_reader(watched)
+        os.close(watched)
+    assert not is_alive(pid)
 
 
 async def until(holds: Callable[[], bool]) -> None:
-    """Wait until it does."""
+    """Wait until it does; whoever asks without a pause takes the time of those it waits for."""
     async with asyncio.timeout(WAIT_S):
         while not holds():
-            await asyncio.to_thread(os.sched_yield)
+            await pause(0.01)
