@@ -4,8 +4,10 @@ The server is one of the official SDK with a store of events, which all its sess
 """
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
 from typing import Any
 
 import httpx2
@@ -17,12 +19,17 @@ from mcp.server.streamable_http import EventMessage, EventStore
 
 from tests.app.mcp_answers import BOTH
 from tests.app.mcp_world import TOKENS, World, ask, call
+from tests.conformance.harness import NODE, PLACE
+from tests.wire.gateways import VIEWER, config_text, serving
 from tests.wire.test_tool_traffic_clients import gateway
+from tidegate.demo.listener import bind, listening
 from tidegate.testing.asgi import WAIT_S
 
 pytestmark = pytest.mark.full
 
 RETRY_MS = 100
+SDK = PLACE / "@modelcontextprotocol" / "sdk"
+SCRIPT = Path(__file__).with_name("stream_client.mjs")
 MINE = "of nobody else"
 
 
@@ -223,3 +230,66 @@ def test_a_store_that_all_sessions_share_gives_nobody_the_messages_of_others(
 
 def _bearer(role: str) -> dict[str, str]:
     return {"authorization": f"Bearer {TOKENS[role]}"}
+
+
+@pytest.mark.parametrize(
+    ("tool", "arguments", "text", "heard"),
+    [
+        ("let_go", {"times": 0}, MINE, []),
+        ("let_go", {"times": 2}, MINE, []),
+        ("change", {}, "changed", ["notifications/tools/list_changed"]),
+    ],
+)
+def test_the_client_of_the_typescript_sdk_does_the_same(
+    tool: str, arguments: dict[str, Any], text: str, heard: list[str]
+) -> None:
+    assert NODE.exists(), "the SDK is not installed: make conformance does it"
+
+    async def body() -> None:
+        server = Server()
+        async with server.behind() as (world, url):
+            process = await asyncio.create_subprocess_exec(
+                *(str(NODE), str(SCRIPT), str(SDK), url, TOKENS["viewer"]),
+                *(tool, json.dumps(arguments)),
+                stdin=asyncio.subprocess.DEVNULL,
+                stdout=asyncio.subprocess.PIPE,
+                stderr=asyncio.subprocess.PIPE,
+            )
+            try:
+                async with asyncio.timeout(WAIT_S):
+                    out, err = await process.communicate()
+            finally:
+                if process.returncode is None:
+                    process.kill()
+                    await process.wait()
+            assert process.returncode == 0, err.decode()
+            told = json.loads(out)
+            assert told["result"]["content"][0]["text"] == text
+            assert (told["heard"], told["errors"]) == (heard, [])
+            await until(lambda: len(world.traffic.streams) == 0)
+            assert server.closed == arguments.get("times", 0)
+
+    asyncio.run(body())
+
+
+def test_a_gateway_that_drains_ends_the_streams_of_its_clients_at_once(tmp_path: Path) -> None:
+    async def body() -> None:
+        server = Server()
+        async with server.app.router.lifespan_context(server.app), AsyncExitStack() as stack:
+            port = await stack.enter_async_context(listening(server.app, bind(0)))
+            text = config_text(tmp_path, mcp=f"http://127.0.0.1:{port}/mcp")
+            served = await stack.enter_async_context(serving(text))
+            http = await stack.enter_async_context(
+                httpx2.AsyncClient(headers={"authorization": f"Bearer {VIEWER}"}, timeout=WAIT_S)
+            )
+            url = f"{served.url}/mcp"
+            session = await session_of(http, url)
+            accept = {"accept": "text/event-stream", **session}
+            async with http.stream("GET", url, headers=accept) as answer:
+                assert answer.status_code == 200
+                served.app.let_go()
+                assert await answer.aread() == b""
+            late = await http.get(url, headers=accept)
+            assert late.status_code == 503
+
+    asyncio.run(body())
