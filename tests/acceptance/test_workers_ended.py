@@ -192,7 +192,9 @@ def test_one_that_is_started_while_the_books_are_away_begins_no_new_ones(tmp_pat
         upstream = Upstream()
         limits = [{"name": "requests", "requests": 2, "window_s": 3_600.0}]
         async with scripted(upstream) as server:
-            write(tmp_path, file(server, limits=limits))
+            # Whoever asks while they are away hears of it after this time.
+            store = {"url": "sqlite:///ledger.db", "wait_s": 2.0}
+            write(tmp_path, file(server, limits=limits, store=store))
             async with serving(tmp_path) as gateway:
                 assert (await chat(gateway)).status == 200
                 taken = [tmp_path / f"ledger.db{suffix}" for suffix in ("", "-wal", "-shm")]

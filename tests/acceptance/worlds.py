@@ -38,7 +38,8 @@ def configuration(upstream: str, **parts: Any) -> dict[str, Any]:
     """A file as a tree: one provider and one MCP server at `upstream`; `parts` replace sections."""
     return {
         "server": {"port": 0, "admin": {"port": 0}},
-        "store": {"url": "sqlite:///ledger.db"},
+        # On a busy machine a sound store may be late.
+        "store": {"url": "sqlite:///ledger.db", "wait_s": 30.0},
         "records": {"path": "records.db"},
         "identity": {
             "keys": [

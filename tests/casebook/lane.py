@@ -21,7 +21,7 @@ from tests.casebook.seen import Exchange, Seen
 from tests.casebook.upstreams import Upstreams
 from tests.casebook.waiting import passing
 
-LOG_S = 0.3
+LOG_S = 0.5
 """Log lines come through a pipe of their own: a case that looks at them waits this long."""
 
 

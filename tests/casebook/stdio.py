@@ -22,8 +22,8 @@ from tests.casebook import generate, toolkit
 from tests.casebook.cases import KNOWN_CUSTOMER, Case
 from tests.casebook.seen import Reply, Seen, Talk, parsed
 
-ANSWER_S = 10.0
-EXIT_S = 15.0
+ANSWER_S = 30.0
+EXIT_S = 45.0
 # Ids of the runner's own requests; their answers are not part of the conversation.
 OWN = "casebook:"
 _VERSION = "2025-06-18"

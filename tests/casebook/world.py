@@ -21,7 +21,7 @@ from tests.casebook.upstreams import Answerer, Upstreams
 from tests.casebook.waiting import passing
 
 TENANT = "acme"
-WAIT_S = 5.0
+WAIT_S = 30.0
 CHAT_PATH = "/v1/chat/completions"
 _JSON = ("Content-Type", "application/json")
 
@@ -149,7 +149,7 @@ class World:
         return int(await self.metric("tidegate_tokens_total", lambda value: value >= least))
 
     async def metric(self, name: str, true: Callable[[float], bool], **labels: str) -> float:
-        """A sample, read again until it fits or five seconds are over; then the last reading."""
+        """A sample, read again until it fits or `WAIT_S` is over; then the last reading."""
         value = 0.0
         for _ in range(int(WAIT_S / 0.05)):
             value = await asyncio.to_thread(lambda: self.gateway.metric(name, **labels))

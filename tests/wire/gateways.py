@@ -52,7 +52,8 @@ def config_text(
 ) -> str:
     """A configuration, as JSON, which is YAML. `parts` replace whole sections."""
     text: dict[str, Any] = {
-        "store": {"url": f"sqlite:///{folder}/limits.db"},
+        # On a busy machine a sound store may be late.
+        "store": {"url": f"sqlite:///{folder}/limits.db", "wait_s": 30.0},
         "records": {"path": f"{folder}/records.db"},
         "identity": {
             "keys": [

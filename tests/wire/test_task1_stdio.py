@@ -9,8 +9,10 @@ import os
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, TemporaryFile
+from threading import Timer
 from typing import Any
 
 import anyio
@@ -62,19 +64,54 @@ def talk(
 
     It runs in `cwd`, or in a folder that is gone afterwards, with the books it kept there.
     """
-    with TemporaryDirectory(prefix="tidegate-task1-") as folder:
-        done = subprocess.run(
+    with (
+        TemporaryDirectory(prefix="tidegate-task1-") as folder,
+        TemporaryFile() as said,
+        subprocess.Popen(
             command,
-            input=data,
-            capture_output=True,
-            timeout=WAIT_S,
-            check=True,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=said,
             env=env or environment(unbuffered=False),
             cwd=cwd or folder,
-        )
-    answers = [json.loads(line) for line in done.stdout.splitlines()]
+        ) as process,
+    ):
+        out = until_answered(process, data)
+        assert process.wait(WAIT_S) == 0
+        said.seek(0)
+        errors = said.read().decode()
+    answers = [json.loads(line) for line in out.splitlines()]
     assert all(answer["jsonrpc"] == "2.0" for answer in answers)
-    return answers, done.stderr.decode()
+    return answers, errors
+
+
+def until_answered(process: "subprocess.Popen[bytes]", data: bytes) -> bytes:
+    """Write `data`, end stdin when as much was answered as is asked in it; the whole stdout.
+
+    Not before: what runs when stdin ends has a moment to end, which a busy machine may take.
+    """
+    assert process.stdin is not None
+    assert process.stdout is not None
+    bound = Timer(WAIT_S, process.kill)
+    bound.start()
+    try:
+        process.stdin.write(data)
+        process.stdin.flush()
+        heard = [process.stdout.readline() for _ in range(questions(data))]
+        process.stdin.close()
+        return b"".join(heard) + process.stdout.read()
+    finally:
+        bound.cancel()
+
+
+def questions(data: bytes) -> int:
+    """The requests among the lines."""
+    found = 0
+    for line in data.splitlines():
+        with suppress(ValueError):
+            message = json.loads(line)
+            found += isinstance(message, dict) and {"id", "method"} <= message.keys()
+    return found
 
 
 @pytest.mark.full
@@ -197,14 +234,27 @@ def test_a_line_beyond_the_cap_is_refused_and_the_next_one_is_read() -> None:
 
 
 @pytest.mark.full
-def test_every_call_in_flight_when_stdin_ends_is_answered_with_its_own_id() -> None:
+def test_every_call_in_flight_when_stdin_ends_is_answered_with_its_own_id(
+    tmp_path: Path,
+) -> None:
     lookup = {"customer_id": "CUST-10001"}
     identifiers = [*range(1, 20), "1", "", -7, 9007199254740993]
     calls = [call(identifier, "get_customer_record", lookup) for identifier in identifiers]
-    answers, _ = talk(lines(HELLO, READY, *calls))
+    done = subprocess.run(
+        SERVE,
+        input=lines(HELLO, READY, *calls),
+        capture_output=True,
+        timeout=WAIT_S,
+        check=True,
+        env=environment(unbuffered=False),
+        cwd=tmp_path,
+    )
+    answers = [json.loads(line) for line in done.stdout.splitlines()]
     answered = {json.dumps(answer["id"]): answer for answer in answers[1:]}
     assert set(answered) == {json.dumps(identifier) for identifier in identifiers}
-    assert all("Jane Doe" in json.dumps(a["result"]) for a in answered.values())
+    # Whatever a busy machine has not done by then is answered, too: by an error.
+    for answer in answered.values():
+        assert "error" in answer or "Jane Doe" in json.dumps(answer["result"])
 
 
 @pytest.mark.parametrize("mode", ["auto", *FULL_MODES])
