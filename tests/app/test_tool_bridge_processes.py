@@ -13,6 +13,7 @@ from tests.app.mcp_upstreams import CAPABILITIES, DISCOVERED, PREFIX, RESULTS
 from tests.app.mcp_world import ask, call
 from tests.app.virtual import clock_here
 from tidegate import strictjson
+from tidegate.gateway.pause import pause
 from tidegate.gateway.tool_bridge import BridgedCarrier
 from tidegate.gateway.tool_carrier import Asked, Exchange
 from tidegate.gateway.tool_upstream import ServerFailed
@@ -135,13 +136,27 @@ async def touchy(process: FakeProcess, request: Request) -> Any:
 async def modern(process: FakeProcess, request: Request) -> Any:
     meta: Any = (request.params or {}).get("_meta") or {}
     if meta.get(f"{PREFIX}protocolVersion") != MODERN:
-        return {"error": {"code": -32602, "message": "the envelope is missing"}}
+        named = {"supported": [MODERN], "requested": "x"}
+        return {"error": {"code": -32022, "message": "Unsupported version", "data": named}}
     if request.method == "server/discover":
         return {"result": {**DISCOVERED, "resultType": "complete"}}
     if request.method == "tools/call":
         process.told.append(str((request.params or {})["name"]))
         return {"result": {"content": [], "resultType": "complete"}}
     return {"result": {**RESULTS[request.method], "resultType": "complete"}}
+
+
+def slow(server: Server, seconds: float) -> Server:
+    """`server`, which begins to answer after this time."""
+    begun = asyncio.Event()
+
+    async def starting(process: FakeProcess, request: Request) -> Any:
+        if not begun.is_set():
+            await pause(seconds)
+            begun.set()
+        return await server(process, request)
+
+    return starting
 
 
 class Piped(Bridged):
@@ -187,6 +202,33 @@ def test_a_process_that_was_started_again_is_greeted_again_and_no_call_runs_twic
         assert methods == ["initialize", "notifications/initialized", "tools/call"]
 
     run_in_no_time(body)
+
+
+@pytest.mark.parametrize("server", [polite, silent, modern])
+@pytest.mark.parametrize("seconds", [1.0, 2.9, 4.0, 12.0])
+def test_a_process_may_take_its_time_to_begin(server: Server, seconds: float) -> None:
+    async def body() -> None:
+        piped = Piped(slow(server, seconds))
+        for client in (MODERN, LEGACY[0]):
+            assert (await piped.say(call("echo"), client)).result["content"] == []
+        assert piped.process.told == ["echo", "echo"]
+
+    run_in_no_time(body)
+
+
+def test_a_process_that_speaks_nothing_is_asked_again_next_time() -> None:
+    async def refusing(process: FakeProcess, request: Request) -> Any:
+        del process
+        return {"error": {"code": -32603, "message": f"no {request.method}"}}
+
+    async def body() -> None:
+        piped = Piped(refusing)
+        with pytest.raises(ServerFailed):
+            await piped.say(call("echo"), MODERN)
+        piped.process.server = modern
+        assert (await piped.say(call("echo"), MODERN)).result["content"] == []
+
+    run(body)
 
 
 def test_a_process_that_ends_between_two_messages_runs_nothing_for_a_session_that_is_gone() -> None:

@@ -23,7 +23,7 @@ from tidegate.mcp.bridging import Envelope, own_request, refusal_of_ask
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.mcp.introductions import Introduction
 from tidegate.mcp.param_headers import ParamHeaders
-from tidegate.mcp.probing import Heard, introduction_in
+from tidegate.mcp.probing import Era, Heard, era_of, introduction_in
 from tidegate.mcp.sessions import Owner
 
 logger = logging.getLogger(__name__)
@@ -138,10 +138,12 @@ class BridgedServer:
             self.drop(line)
         self.speaks = {True: None, False: None}
 
-    async def ask(self, line: Line, method: str, params: Tree) -> tuple[Heard, Mapping[str, str]]:
-        """A request of our own and what came of it. Raises ServerFailed, also after `ask_s`."""
+    async def ask(
+        self, line: Line, method: str, params: Tree, *, within_s: float | None = None
+    ) -> tuple[Heard, Mapping[str, str]]:
+        """A request of our own and what came of it. Raises ServerFailed, also when it is late."""
         try:
-            async with asyncio.timeout(self.times.ask_s):
+            async with asyncio.timeout(within_s or self.times.ask_s):
                 return await self._ask(line, method, params, line.version)
         except TimeoutError:
             raise ServerFailed("timeout") from None
@@ -224,10 +226,20 @@ class BridgedServer:
         if not tried and await self._discover():
             return
         line = self._current(key)
-        if line is None:
-            await self._open(key)
-        else:
+        if line is not None:
             self._now_known(line.version)
+            return
+        try:
+            await self._open(key)
+        except ServerFailed:
+            # A process may have been silent only because it had not begun yet.
+            refused = self.refusals.pop(False, Heard(200))
+            if (
+                tried
+                or era_of("initialize", refused) is not Era.MODERN
+                or not await self._discover()
+            ):
+                raise
 
     async def _discover(self) -> bool:
         """Ask whether it speaks 2026-07-28. Raises ServerFailed if it cannot be reached."""
@@ -258,12 +270,13 @@ class BridgedServer:
         """Begin a session. Raises ServerFailed; then the server speaks no legacy revision."""
         line = Line(Introduction(LEGACY[0]), key)
         params: Tree = {"protocolVersion": LEGACY[0], "capabilities": {}, "clientInfo": CLIENT}
-        heard, head = await self.ask(line, "initialize", params)
+        bound_s = self.times.start_s if self.is_process else self.times.ask_s
+        heard, head = await self.ask(line, "initialize", params, within_s=bound_s)
         found = introduction_in("initialize", heard)
         if found is None or found.version == MODERN:
             if heard.is_refusal and not self._lines:
                 self._known_until_s = 0.0
-                self.speaks[False], self.refusals[False] = False, heard
+                self.speaks, self.refusals[False] = {True: None, False: False}, heard
             raise ServerFailed("era_unknown")
         line.introduction = found
         if self._process is not None:
