@@ -102,10 +102,10 @@ def reply(asked: Asked, *, to: Asked | None = None, id: str | None = None) -> No
     event(asked, {"jsonrpc": "2.0", "id": number, "result": RESULT}, id=id)
 
 
-async def begin(world: World, role: str = "viewer") -> str:
+async def begin(world: World, role: str = "viewer", **headers: str) -> str:
     """A session's id."""
     hello = ask("initialize", protocolVersion=VERSION, capabilities={}, clientInfo={"name": "c"})
-    answer = await world.post(hello, role=role)
+    answer = await world.post(hello, role=role, **headers)
     session = answer.header("mcp-session-id")
     assert session is not None
     return session

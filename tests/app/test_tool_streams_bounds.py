@@ -1,6 +1,7 @@
 """Does a stream end when it should, and does nobody have more of them than there are?"""
 
 import asyncio
+from base64 import urlsafe_b64encode
 from dataclasses import replace
 from typing import Any
 
@@ -15,12 +16,15 @@ from tests.app.mcp_streams import (
     heard,
     last_record,
     listen,
+    passes,
     said,
     values,
 )
 from tests.app.mcp_world import Asked, World, ask, value
+from tidegate.errors import Unauthenticated
 from tidegate.gateway.tool_streams import StreamCaps
 from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.policy import Principal
 from tidegate.testing.asgi import WAIT_S
 
 PING = b": keep-alive\n\n"
@@ -68,6 +72,24 @@ def test_a_stream_does_not_outlast_its_time() -> None:
             await mine.read()
         assert mine.body == PING * 3
         assert asked.gone.is_set()
+        assert await reason(world, 2) == "lifetime"
+
+    run(body)
+
+
+def test_a_server_that_talks_all_the_time_does_not_outlast_it_either() -> None:
+    async def body() -> None:
+        server = StreamingServer()
+        world = World(server, times=ToolTimes(stream_s=60.0))
+        session = await begin(world)
+        async with listen(world, session) as mine:
+            asked = await server.arrival()
+            while not asked.gone.is_set():
+                event(asked, CHANGED)
+                await passes(1.0)
+            await mine.read()
+        assert 59 <= len(values(mine)) <= 76
+        assert PING not in mine.body
         assert await reason(world, 2) == "lifetime"
 
     run(body)
@@ -264,5 +286,43 @@ def test_whoever_does_not_read_does_not_fill_the_memory() -> None:
                 await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
             assert asked.paused
         assert asked.gone.is_set()
+
+    run(body)
+
+
+class Expiring:
+    """Issuers whose tokens name somebody until `until_s`."""
+
+    metadata_url = None
+
+    def __init__(self, clock: Any, until_s: float) -> None:
+        self._clock, self._until_s = clock, until_s
+
+    async def principal(self, _credential: bytes) -> Principal:
+        if self._clock.monotonic_s() >= self._until_s:
+            raise Unauthenticated(reason="expired")
+        return Principal("vera", "acme", ("viewer",), "t1", issuer="https://id.example")
+
+
+def test_a_stream_does_not_outlive_the_token_it_was_opened_with() -> None:
+    async def body() -> None:
+        server = StreamingServer()
+        world = World(server)
+        began_s = world.clock.monotonic_s()
+        tokens: Any = Expiring(world.clock, began_s + 100.0)
+        world.policy = replace(world.policy, tokens=tokens)
+        parts = (b'{"alg":"RS256"}', b'{"iss":"x"}', b"signature")
+        token = ".".join(urlsafe_b64encode(part).decode().rstrip("=") for part in parts)
+        bearer = {"authorization": f"Bearer {token}"}
+        session = await begin(world, **bearer)
+        async with listen(world, session, **bearer) as mine:
+            await server.arrival()
+            await mine.read()
+        assert mine.status == 200
+        assert 100 <= world.clock.monotonic_s() - began_s <= 116
+        assert await reason(world, 2) == "credential_ended"
+        async with listen(world, session, **bearer) as late:
+            await late.read()
+        assert late.status == 401
 
     run(body)

@@ -7,7 +7,7 @@ stages (tool_answer).
 
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate.errors import TidegateError
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from tidegate.mcp.sessions import Session
 
 T = TypeVar("T")
+_EARLY_S: Final = 0.01
 
 
 class Over(Exception):
@@ -37,7 +38,7 @@ class Hearing:
     """One open stream; to be entered with `with`, so that it hears of the end of its session.
 
     `plan` is that of the call whose messages come. `name` is the stream's in the ids of its
-    events. `beat` is called whenever nothing was said for a while, and raises what ends the
+    events. `beat` is called again and again, also while much is said, and raises what ends the
     stream. `is_current` says whether what it was opened under still holds; once it does not, no
     message passes.
     """
@@ -65,7 +66,9 @@ class Hearing:
         self._beat = beat
         self._is_current = is_current
         self._keep_alive_s = relay.times.keep_alive_s
-        self._over: asyncio.Future[str] = asyncio.get_running_loop().create_future()
+        self._loop = asyncio.get_running_loop()
+        self._beat_at_s = self._loop.time() + self._keep_alive_s
+        self._over: asyncio.Future[str] = self._loop.create_future()
 
     def end(self, why: str) -> None:
         """End it, at the next turn of the loop."""
@@ -92,6 +95,7 @@ class Hearing:
         Raises Over and ServerFailed; what the redactor raises about the answer.
         """
         while (arrived := await self._unless_over(exchange.read())) is not None:
+            await self._beat_if_due()
             if not self._is_current():
                 raise Over("configuration_changed")
             for incoming in arrived:
@@ -132,6 +136,13 @@ class Hearing:
         if data or told.id is not None:
             await self._turn.responder.chunk(event_of(data, told))
 
+    async def _beat_if_due(self) -> None:
+        now_s = self._loop.time()
+        # A timer may be a little early.
+        if now_s >= self._beat_at_s - _EARLY_S:
+            self._beat_at_s = now_s + self._keep_alive_s
+            await self._beat()
+
     async def _unless_over(self, work: Awaitable[T]) -> T:
         """The result of `work`, unless the stream is over before; kept alive meanwhile."""
         task = asyncio.ensure_future(work)
@@ -145,7 +156,7 @@ class Hearing:
                     raise Over(self._over.result())
                 if task.done():
                     return task.result()
-                await self._beat()
+                await self._beat_if_due()
                 if self._turn.responder.started:
                     await self._turn.responder.chunk(COMMENT)
         finally:
