@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.federated import META, Federated, Server, dead, heard, modern, silent
+from tests.app.federated import META, Federated, Server, dead, heard, modern, silent, until
 from tests.app.mcp_answers import generic
 from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, ask, events
@@ -114,6 +114,34 @@ def test_one_acknowledgment_stands_for_all_and_then_each_server_is_heard(
         }
         assert all(asked.gone.is_set() for asked in (*a.open, *b.open))
         assert len(world.traffic.relay.calls) == 0
+
+    run(body)
+
+
+def test_nothing_is_heard_before_the_acknowledgment_that_stands_for_all() -> None:
+    async def body() -> None:
+        gate = asyncio.Event()
+
+        class Late(Telling):
+            async def listen(self, asked: Asked) -> None:
+                await gate.wait()
+                await super().listen(asked)
+
+        a, b = Telling(), Late()
+        world = Federated(a=a, b=b, rules=EVERYTHING)
+        exchange = world.exchange(listen(toolsListChanged=True), **HEADERS)
+        async with exchange:
+            await until(lambda: a.open)
+            a.tell("notifications/tools/list_changed")
+            for _ in range(100):
+                await asyncio.sleep(0)  # noqa: TID251 - turns of the loop, no time
+            gate.set()
+            await hear(exchange, 2)
+            assert [each["method"] for each in said(exchange)] == [
+                ACK,
+                "notifications/tools/list_changed",
+            ]
+            await exchange.disconnect()
 
     run(body)
 
