@@ -154,6 +154,28 @@ def test_what_a_call_is_charged_stays_charged_until_it_is_answered() -> None:
     run(body)
 
 
+def test_what_a_call_carried_is_not_kept_until_its_client_is_back() -> None:
+    async def body() -> None:
+        server = StreamingServer()
+        world = World(server)
+        session = await begin(world)
+        message = call("get_status", {"large": "x" * 1000}, _meta={"progressToken": "p"})
+        asked, place = await let_go(world, server, session, message)
+        assert asked.message["params"] == message["params"]
+        viewer = world.records.ends[0].principal
+        opened = world.traffic.relay.sessions.find(session, viewer, world.clock.monotonic_s())
+        assert opened is not None
+        kept = world.traffic.relay.resumables.find(opened, place.split("-")[0])
+        assert kept is not None
+        assert kept.shaper.call.params == {"name": "get_status", "_meta": {"progressToken": "p"}}
+        async with taken_up(world, server, session, place) as (back, again):
+            reply(again, to=asked)
+            await back.read()
+        assert values(back) == [result(RESULT)]
+
+    run(body)
+
+
 @pytest.mark.parametrize("how", ["the client leaves", "the connection to the server breaks"])
 def test_a_lost_connection_loses_no_call_whose_client_can_come_back(how: str) -> None:
     async def body() -> None:

@@ -16,7 +16,7 @@ from tidegate import sse, strictjson
 from tidegate.gateway.respond import Header, Responder
 from tidegate.gateway.tool_turn import Plan, Turn
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.jsonrpc import Code, Id, Notification, Tree, typed
+from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
 from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
 from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
@@ -164,6 +164,12 @@ class Shaper:
     def unusable(self) -> int:
         """How many things of a list were left out because no client could name them."""
         return 0 if self._shown is None else self._shown.unusable
+
+    def lighten(self) -> None:
+        """Forget what the call carried: it has been sent, and its answer may be long in coming."""
+        call = self.call
+        kept = {key: value for key, value in (call.params or {}).items() if key != "arguments"}
+        self.call = self.plan.message = Request(call.id, call.method, kept)
 
     @property
     def primes(self) -> bool:

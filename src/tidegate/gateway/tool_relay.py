@@ -227,6 +227,7 @@ class ToolRelay:
             return UNMARKED
         if client.resumable is None:
             client.resumable = self.resumables.begin(session, shaper, cancel, due_s)
+            shaper.lighten()
         if client.resumable is None:
             return UNMARKED
         return marked(session.secret, client.resumable.name, incoming)
