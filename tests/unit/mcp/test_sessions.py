@@ -186,3 +186,18 @@ def test_it_is_known_who_has_a_session_where() -> None:
     assert not sessions.has(ADMIN, "s")
     sessions.close(mine)
     assert not sessions.has(VIEWER, "s")
+
+
+def test_sessions_with_the_gateway_share_the_ids_of_a_server_with_calls_without_any() -> None:
+    """They are sessions with us: at the server all of these calls come from one caller."""
+    sessions, calls = Sessions(), RunningCalls()
+    held = [sessions.open(VIEWER, "with-us", "", None, 0.0) for _ in range(2)]
+    with (
+        calls.running(VIEWER, "server", held[0], 1) as one,
+        calls.running(VIEWER, "server", held[1], 1) as two,
+        calls.running(VIEWER, "server", None, 1) as three,
+        calls.running(VIEWER, "other", None, 1) as four,
+    ):
+        assert len({one.upstream_id, two.upstream_id, three.upstream_id}) == 3
+        assert (four.upstream_id, four.server) == (1, "other")
+        assert calls.find(VIEWER, held[1], 1) is two
