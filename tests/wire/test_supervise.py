@@ -325,7 +325,14 @@ def test_what_runs_beside_starts_before_and_ends_after_the_gateway(run: Run) -> 
 
         async with supervised(service, companion=companion(), also=show) as running:
             assert await running.code() == 0
-            assert service.told == ["companion", "open", "shown", "let go", "close", "companion left"]
+            assert service.told == [
+                "companion",
+                "open",
+                "shown",
+                "let go",
+                "close",
+                "companion left",
+            ]
 
     run(body())
 
