@@ -2,19 +2,22 @@
 
 An event loop in which time stands still while anybody has something to do, and otherwise jumps
 to the next timer. The clock of the application is that of the loop, so every deadline is exact
-and a total of minutes passes at once. For what needs no socket, thread or process.
+and a total of minutes passes at once. While a thread works for somebody (asyncio.to_thread) time
+stands still, too. For what needs no socket or process, and no thread that lasts.
 """
 
 import asyncio
 import selectors
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from math import ceil
-from typing import Any
+from typing import Any, TypeVar
 
 from tidegate.clock import Clock, SystemClock
+from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.clock import ManualClock
 
 _NS = 1_000_000_000
+T = TypeVar("T")
 
 
 class _Jumps(selectors.SelectSelector):
@@ -23,11 +26,18 @@ class _Jumps(selectors.SelectSelector):
     def __init__(self, clock: ManualClock) -> None:
         super().__init__()
         self._clock = clock
+        self.threads = 0
+        """How many work for somebody."""
 
     def select(self, timeout: float | None = None) -> list[tuple[selectors.SelectorKey, int]]:
         ready = super().select(0)
         if ready or timeout == 0:
             return ready
+        if self.threads:
+            # Who has finished wakes the loop.
+            if ready := super().select(WAIT_S):
+                return ready
+            raise AssertionError("a thread does not come to its end")
         if timeout is None:
             raise AssertionError("everybody waits for something that never happens")
         # Rounded up, or else the timer that was waited for would never be due.
@@ -40,7 +50,28 @@ class VirtualLoop(asyncio.SelectorEventLoop):
 
     def __init__(self, clock: ManualClock) -> None:
         self._virtual = clock
-        super().__init__(_Jumps(clock))
+        self._jumps = _Jumps(clock)
+        super().__init__(self._jumps)
+
+    def run_in_executor(
+        self, executor: Any, func: Callable[..., T], *args: Any
+    ) -> "asyncio.Future[T]":
+        """As the loop does it; time stands still until it is done, or nobody waits any more."""
+        working = super().run_in_executor(executor, func, *args)
+        self._jumps.threads += 1
+        working.add_done_callback(self._done)
+        return working
+
+    async def shutdown_default_executor(self, *bound: Any) -> None:
+        """As the loop does it: a thread of its own waits for the others."""
+        self._jumps.threads += 1
+        try:
+            await super().shutdown_default_executor(*bound)
+        finally:
+            self._jumps.threads -= 1
+
+    def _done(self, _working: object) -> None:
+        self._jumps.threads -= 1
 
     @property
     def clock(self) -> ManualClock:
