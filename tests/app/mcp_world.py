@@ -264,7 +264,10 @@ class World:
         )
         children = Children(ChildSettings(self.clock))
         self.carriers = carriers = Carriers(
-            self.upstream, children, self.clock, tools_changed=lambda name: self.pins.stale(name)
+            self.upstream,
+            children,
+            self.clock,
+            tools_changed=lambda name: self.pins.stale(name),  # noqa: PLW0108 - made below
         )
         carriers.retain(server.place for server in self.policy.servers.values())
         self.metrics = Metrics()
