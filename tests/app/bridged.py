@@ -64,7 +64,7 @@ class Bridged:
                 status, head = await exchange.head()
                 values: list[Any] = []
                 while (arrived := await exchange.read()) is not None:
-                    values += [incoming.value for incoming in arrived]
+                    values += [each.value for each in arrived if each.value is not None]
                 return Said(status, dict(head), values)
 
     @asynccontextmanager

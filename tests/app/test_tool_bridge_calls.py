@@ -263,6 +263,33 @@ def test_a_call_whose_stream_a_legacy_server_lets_go_is_taken_up_again() -> None
     run_in_no_time(body)
 
 
+class Mute(Resumed):
+    """Takes the call up again, and never says another word."""
+
+    async def other(self, asked: Got) -> None:
+        if "last-event-id" not in asked.headers:
+            await super().other(asked)
+            return
+        self.places.append(asked.headers["last-event-id"])
+        asked.head(200, "text/event-stream")
+        await asked.gone.wait()
+
+
+def test_a_call_that_is_taken_up_again_does_not_wait_for_ever() -> None:
+    async def body() -> None:
+        upstream = Mute(handler=letting_go)
+        upstream.places = []
+        bridged = Bridged(upstream)
+        exchange = bridged.carrier.exchange(bridged.asked(call("slow"), LEGACY[0]))
+        with exchange, pytest.raises(ServerFailed):
+            await exchange.head()
+        assert upstream.places == ["place-1"]
+        assert upstream.log[0] == "slow"
+        await bridged.carrier.close()
+
+    run_in_no_time(body)
+
+
 def test_a_stream_without_a_place_that_ends_without_an_answer_has_none() -> None:
     async def ending(upstream: Upstream, asked: Got, message: Any) -> Any:
         del upstream

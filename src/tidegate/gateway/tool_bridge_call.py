@@ -6,6 +6,7 @@ once more (tool_bridge_exchange), the translation (mcp), the server's sessions
 (tool_bridge_server), streams for what changes (tool_bridge_streams).
 """
 
+import asyncio
 from collections.abc import Mapping
 from contextlib import ExitStack
 from types import TracebackType
@@ -71,6 +72,8 @@ class Carried:
         self._place: str | None = None
         self._retry_s = 1.0
         self._failures = 0
+        self._resumed = False
+        self._due_s = server.clock.monotonic_s() + server.times.call_s
         self._waiting: list[Incoming] = []
 
     @property
@@ -161,14 +164,17 @@ class Carried:
         if self._answered or self._exchange is None:
             return None
         try:
-            arrived = await self._exchange.read()
+            arrived = await self._next(self._exchange)
         except ServerFailed:
             if not self._can_resume:
                 raise
             arrived = None
-        if arrived is None:
-            return await self._resume()
-        self._failures = 0
+        return await self._resume() if arrived is None else await self._shown(arrived)
+
+    async def _shown(self, arrived: list[Incoming]) -> list[Incoming]:
+        """What of the server's messages is for the client, in its words."""
+        if arrived:
+            self._failures = 0
         shown: list[Incoming] = []
         for incoming in arrived:
             self._mark(incoming)
@@ -182,6 +188,18 @@ class Carried:
             elif isinstance(message, Note) and (note := self._note(message)) is not None:
                 shown.append(note)
         return shown
+
+    async def _next(self, exchange: Exchange) -> list[Incoming] | None:
+        if not self._resumed:
+            return await exchange.read()
+        # A stream that is taken up again is one that may be silent for ever; a call may not.
+        left_s = self._due_s - self._server.clock.monotonic_s()
+        try:
+            async with asyncio.timeout(left_s):
+                return await exchange.read()
+        except TimeoutError:
+            self._failures = _MOST_FAILURES
+            raise ServerFailed("timeout") from None
 
     def let_end(self) -> None:
         """See Exchange."""
@@ -230,7 +248,8 @@ class Carried:
     @property
     def _can_resume(self) -> bool:
         alive = self._place is not None and not self._line.modern and not self._line.dropped
-        return alive and self._line.session is not None and self._failures < _MOST_FAILURES
+        in_time = self._server.clock.monotonic_s() < self._due_s and self._failures < _MOST_FAILURES
+        return alive and in_time and self._line.session is not None
 
     async def _resume(self) -> list[Incoming] | None:
         """The rest of a stream that a legacy server let go before the answer."""
@@ -238,6 +257,7 @@ class Carried:
         if not self._can_resume or line.session is None:
             return None
         self._failures += 1
+        self._resumed = True
         await pause(self._retry_s)
         rest = self._server.carrier.listening(
             line.owner, line.session, Revision(line.version), self._place

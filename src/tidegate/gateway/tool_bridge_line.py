@@ -29,11 +29,13 @@ class BridgeTimes:
     """Seconds. `silence_s`: how long a process may leave the first probe without an answer.
 
     `start_s`: how long until it has begun; what it is made of may have to be fetched first.
+    `call_s`: a call, whatever becomes of its stream.
     """
 
     silence_s: float = 3.0
     start_s: float = 60.0
     ask_s: float = 10.0
+    call_s: float = 600.0
     known_s: float = 600.0
     idle_s: float = 600.0
     farewell_s: float = 2.0

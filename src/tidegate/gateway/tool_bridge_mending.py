@@ -63,15 +63,16 @@ async def mended(server: BridgedServer, line: Line, carried: Carried, heard: Hea
     speaks another revision than it did. Raises ServerFailed.
     """
     call = carried.call
-    if line.session is not None and lost_session(heard):
-        server.drop(line)
+    if server.is_process and heard.status == 404:
+        server.drop(line)  # That one has ended, and this message never reached it.
         return "session"
     if line.modern and call.method == "tools/call" and heard.code == Code.HEADER_MISMATCH:
         return "headers" if await _learned_headers(server, line, carried) else None
-    in_session = line.session is not None and speaks_of_sessions(heard)
-    if not in_session and not is_of_wrong_era(call.method, heard, modern=line.modern):
+    gone = line.session is not None and lost_session(heard)
+    odd = line.session is not None and speaks_of_sessions(heard)
+    if not gone and not odd and not is_of_wrong_era(call.method, heard, modern=line.modern):
         return None
-    refusal = await server.recheck(line)
+    refusal = await server.recheck(line, at_once=gone)
     if refusal is None:
         return None
     if line.session is not None and (lost_session(refusal) or speaks_of_sessions(refusal)):

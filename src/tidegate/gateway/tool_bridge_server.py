@@ -108,13 +108,14 @@ class BridgedServer:
             self.speaks[modern] = None
         return self.speaks[not modern] is True
 
-    async def recheck(self, line: Line) -> Heard | None:
+    async def recheck(self, line: Line, *, at_once: bool) -> Heard | None:
         """How the server refuses what harms nobody, in this conversation; None if it does not.
 
-        Asked at most every few seconds: a tool may look like a server that has changed whenever
-        it likes. Raises ServerFailed.
+        Asked at most every few seconds, unless `at_once`: a tool may look like a server that has
+        changed whenever it likes. Raises ServerFailed.
         """
-        if line.refusal is None and self.clock.monotonic_s() >= line.checked_s + _RECHECK_S:
+        due = at_once or self.clock.monotonic_s() >= line.checked_s + _RECHECK_S
+        if line.refusal is None and due:
             await self.once((line, "recheck"), lambda: self._recheck(line))
         return line.refusal
 
