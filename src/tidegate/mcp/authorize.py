@@ -9,7 +9,6 @@ client is told (denials), who forwards what was allowed (gateway.tool_traffic).
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Final
 
 from tidegate.jsonrpc import Call, Request
@@ -171,22 +170,30 @@ def _verdict(
     if subject.kind == "resources":
         # A resource has none. Whoever adds some would choose how a condition is answered.
         arguments = {}
-
-    def applies(rule: CompiledRule) -> bool:
-        named = rule.names_some_of if subject.template else partial(rule.names, subject.kind)
-        return (
-            named(subject.name)
-            and rule.concerns(question.principal, question.server)
-            and rule.condition_holds(arguments)
-        )
-
     for rule in question.rules.denies:
-        if applies(rule):
+        if _applies(rule, question, subject, arguments):
             return Deny(rule.rule.id, DENIED)
     for rule in question.rules.allows:
-        if applies(rule):
+        if _applies(rule, question, subject, arguments):
             return Allow(rule.rule.id)
     return Deny(DEFAULT, NO_RULE)
+
+
+def _applies(
+    rule: CompiledRule,
+    question: _Question,
+    subject: Subject,
+    arguments: Mapping[str, object] | None,
+) -> bool:
+    if subject.template:
+        named = rule.names_some_of(subject.name)
+    else:
+        named = rule.names(subject.kind, subject.name)
+    return (
+        named
+        and rule.concerns(question.principal, question.server)
+        and rule.condition_holds(arguments)
+    )
 
 
 def _required_role(

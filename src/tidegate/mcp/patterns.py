@@ -27,6 +27,8 @@ _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//[^/?#]*)?([^?#]*)([?#].*
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _SLASHES: Final = re.compile(r"/{2,}")
 _PARAMETERS: Final = re.compile(r";[^/]*")
+_UNSEEN: Final = bytes((*range(0x21), 0x7F))
+"""What of ASCII nobody sees: blanks and control characters."""
 _DEFAULT_PORTS: Final = MappingProxyType({"http": ":80", "https": ":443"})
 
 
@@ -63,7 +65,7 @@ def fold(text: str) -> str:
     Cost: linear, some microseconds for each character outside of ASCII.
     """
     if text.isascii():
-        return "".join(c for c in text.lower() if "!" <= c <= "~")
+        return text.lower().encode("ascii").translate(None, _UNSEEN).decode("ascii")
     for _round in range(3):
         folded = compatible(compatible(text).casefold())
         text = "".join(c for c in folded if not is_invisible(c))

@@ -117,10 +117,12 @@ class CompiledRule:
 
     def names(self, kind: Kind, name: str) -> bool:
         """Whether it names the thing: exactly for an allow, in any disguise for a deny."""
+        exact, folded = self._exact[kind], self._folded[kind]
+        if kind != "resources":
+            return exact(name) or (self.rule.effect == "deny" and folded(fold(name)))
         if self.rule.effect == "allow":
-            return self._exact[kind](canonical_uri(name) or "" if kind == "resources" else name)
-        spellings = _readings(name) if kind == "resources" else {name}
-        return any(self._exact[kind](text) or self._folded[kind](fold(text)) for text in spellings)
+            return exact(canonical_uri(name) or "")
+        return any(exact(text) or folded(fold(text)) for text in _readings(name))
 
     def names_some_of(self, template: str) -> bool:
         """Whether a resource of the URI template could be named.

@@ -94,6 +94,12 @@ def test_a_disguise_folds_to_the_plain_name(text: str) -> None:
     assert fold(text) == "admin_reset"
 
 
+def test_of_ascii_a_fold_keeps_what_is_seen_in_lower_case() -> None:
+    for code in range(128):
+        seen = chr(code).lower() if 0x20 < code < 0x7F else ""
+        assert fold(f"A{chr(code)}Z") == f"a{seen}z"
+
+
 @given(st.text())
 def test_folding_twice_changes_nothing(text: str) -> None:
     once = fold(text)
