@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.acceptance.crews import file, kill, replaced, scraped_until
-from tests.acceptance.processes import Running, serving, tidegate
+from tests.acceptance.processes import WAIT_S, Running, serving, tidegate
 from tests.acceptance.worlds import call, headers, json_answer, write
 from tidegate.testing.scripted import ScriptedUpstream, UpstreamExchange
 
@@ -55,7 +55,7 @@ async def passes(gateway: Running, tool: str) -> bool:
 
 async def all_refuse(gateway: Running, tool: str) -> None:
     """Within seconds every worker refuses the tool: many calls in a row hit all of them."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(WAIT_S):
         refusals = 0
         while refusals < 20:
             refusals = 0 if await passes(gateway, tool) else refusals + 1

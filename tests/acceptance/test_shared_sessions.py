@@ -28,7 +28,7 @@ from tidegate.demo.listener import bind, listening
 pytestmark = pytest.mark.full
 
 VERSION = "2025-11-25"
-SQLITE = {"url": "sqlite:///ledger.db"}
+SQLITE = {"url": "sqlite:///ledger.db", "wait_s": 30.0}
 
 
 class Wanted(BaseModel):
@@ -366,7 +366,7 @@ def test_gateways_on_one_redis_share_sessions_and_outlive_it(tmp_path: Path) -> 
             for number in range(2):
                 folder = tmp_path / f"gateway{number}"
                 folder.mkdir()
-                write(folder, tree(url, store={"url": redis.url, "deadline_s": 2.0}))
+                write(folder, tree(url, store={"url": redis.url, "deadline_s": 10.0}))
                 gateways.append(await stack.enter_async_context(serving(folder)))
             one, other = gateways
             alice, late = Caller(), Caller()

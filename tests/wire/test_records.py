@@ -294,8 +294,6 @@ def test_a_place_that_cannot_be_written_is_refused(tmp_path: Path) -> None:
 
 
 class Broken(SystemClock):
-    """A bug where nobody expects one."""
-
     def now_s(self) -> float:
         raise RuntimeError
 
@@ -306,14 +304,12 @@ def test_a_bug_while_the_file_is_opened_is_a_refusal_and_no_endless_wait(tmp_pat
 
     async def body() -> None:
         with pytest.raises(StoreUnavailable):
-            async with asyncio.timeout(30.0):
-                await Recorder(tmp_path / "r.db", Broken()).open()
+            await asyncio.wait_for(Recorder(tmp_path / "r.db", Broken()).open(), 30.0)
 
     asyncio.run(body())
-    # The thread ends with its own exception, which must not be heard in the middle of another test.
+    # The thread ends with its own exception, which must not be heard in another test.
     for thread in set(threading.enumerate()) - before:
-        if thread.name == "tidegate-records":
-            thread.join(30.0)
+        thread.join(30.0)
 
 
 def test_old_entries_leave_and_the_rest_of_the_chain_still_holds(tmp_path: Path) -> None:

@@ -279,7 +279,7 @@ def test_who_leaves_cancels_the_call_once_under_the_id_that_the_server_knows() -
 
 def test_a_server_that_does_not_read_holds_up_nobody_but_its_own_calls() -> None:
     async def body() -> None:
-        async with children(times=ToolTimes(idle_s=1.0)) as all_of_them:
+        async with children(times=ToolTimes(idle_s=6.0)) as all_of_them:
             deaf = all_of_them.carrier(place())
             other = all_of_them.carrier(place("--wait", "/"))
             await call(deaf, "deaf")
@@ -298,7 +298,7 @@ def test_a_server_that_does_not_read_holds_up_nobody_but_its_own_calls() -> None
 
 def test_a_server_that_reads_nothing_for_as_long_as_any_call_may_run_is_started_anew() -> None:
     async def body() -> None:
-        async with children(times=ToolTimes(total_s=1.0)) as all_of_them:
+        async with children(times=ToolTimes(total_s=4.0)) as all_of_them:
             carrier = all_of_them.carrier(place())
             await carrier.start()
             await call(carrier, "deaf")
@@ -357,13 +357,13 @@ def test_one_that_answers_too_late_is_not(times: ToolTimes, tmp_path: Path) -> N
 
 def test_a_subscription_may_be_silent_for_as_long_as_it_likes() -> None:
     async def body() -> None:
-        async with children(times=ToolTimes(idle_s=2.0)) as all_of_them:
+        async with children(times=ToolTimes(idle_s=4.0)) as all_of_them:
             carrier = all_of_them.carrier(place())
             message = asked(tool("hold", "s", key="s"), endless=True)
             await carrier.start()
             with carrier.exchange(message) as exchange:
                 answers = asyncio.ensure_future(answer_of(exchange))
-                await asyncio.wait((answers,), timeout=2.5)
+                await asyncio.wait((answers,), timeout=4.5)
                 await call(carrier, "release", keys=["s"])
                 assert [value_of(m) for m in await answers] == ["s"]
 

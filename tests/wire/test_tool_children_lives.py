@@ -273,7 +273,7 @@ asyncio.run(main())
         cwd=ROOT,
         env=clean,
         capture_output=True,
-        timeout=30,
+        timeout=90,
         check=False,
     )
     assert ended.returncode == -signal.SIGKILL

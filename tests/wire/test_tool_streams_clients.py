@@ -188,7 +188,7 @@ async def first_of(http: httpx2.AsyncClient, url: str, headers: dict[str, str]) 
     async with http.stream("GET", url, headers=listening) as answer:
         said = ""
         try:
-            async with asyncio.timeout(1.0):
+            async with asyncio.timeout(3.0):
                 async for text in answer.aiter_text():
                     said += text
                     if MINE in said:

@@ -21,7 +21,7 @@ from tidegate.mcp.pin_store_sqlite import SQLitePins
 from tidegate.testing.clock import ManualClock
 
 pytestmark = pytest.mark.full
-WAIT_S = 5.0
+WAIT_S = 30.0
 
 
 async def refusal(store: PinStore) -> str:
@@ -185,7 +185,7 @@ def test_a_reader_looks_while_somebody_else_writes(tmp_path: Path) -> None:
 def test_a_redis_that_goes_and_comes_is_used_again_with_what_it_wrote(tmp_path: Path) -> None:
     async def main() -> None:
         with redis_server(tmp_path) as server:
-            store = RedisPins(server.url, deadline_s=1.0)
+            store = RedisPins(server.url, deadline_s=5.0)
             async with used(store):
                 mark = await store.write("files", book("read"), was=0)
                 await asyncio.to_thread(server.kill)
@@ -202,7 +202,7 @@ def test_a_redis_that_goes_and_comes_is_used_again_with_what_it_wrote(tmp_path: 
 def test_a_redis_that_stands_still_is_waited_for_a_bounded_time(tmp_path: Path) -> None:
     async def main() -> None:
         with redis_server(tmp_path) as server:
-            store = RedisPins(server.url, deadline_s=0.05)
+            store = RedisPins(server.url, deadline_s=1.5)
             async with used(store):
                 await store.write("files", book("read"), was=0)
                 server.pause()

@@ -12,7 +12,7 @@ from tidegate.mcp.shelf_sqlite import SQLiteShelf
 from tidegate.testing.clock import ManualClock
 
 KINDS = ("sqlite", "redis")
-WAIT_S = 5.0
+WAIT_S = 30.0
 SMALL = Kind("small", 100.0, 5, 3)
 """Few documents, so that a short history fills it."""
 
@@ -20,7 +20,7 @@ SMALL = Kind("small", 100.0, 5, 3)
 def make(kind: str, folder: Path, clock: ManualClock) -> Shelf:
     """A shelf that is not started; several of one folder share what lies there."""
     if kind == "sqlite":
-        return SQLiteShelf(folder / "store.db", clock)
+        return SQLiteShelf(folder / "store.db", clock, WAIT_S)
     prefix = f"{folder.parent.name}-{folder.name}"
     return RedisShelf(shared_server().url, deadline_s=WAIT_S, prefix=prefix)
 
