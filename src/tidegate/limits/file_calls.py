@@ -100,11 +100,18 @@ class FileCalls(Generic[R]):
         must_happen: bool = False,
         about: str | None = None,
         is_money: bool = False,
+        only_reads: bool = False,
     ) -> Job[R, T]:
         """Queue it; see Job. Raises StoreUnavailable."""
         if self._writer is None:
             raise StoreUnavailable(f"{self._name} not open", retry_after_s=None)
-        job = Job(run, must_happen=must_happen, about=about, is_money=is_money)
+        job = Job(
+            run,
+            must_happen=must_happen,
+            about=about,
+            is_money=is_money,
+            only_reads=only_reads,
+        )
         self._queue.submit(job)
         return job
 

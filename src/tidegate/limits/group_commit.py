@@ -16,7 +16,7 @@ import os
 import sqlite3
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -80,6 +80,10 @@ class Work(Protocol[R_contra]):
     @property
     def is_money(self) -> bool:
         """See above."""
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it writes nothing: then it waits for nobody who does."""
 
     @property
     def is_withdrawn(self) -> bool:
@@ -203,9 +207,11 @@ class GroupCommit(Generic[W]):
         return _RETRY_S if self._owed or self._degraded else None
 
     def _commit(self, batch: Sequence[W]) -> None:
+        # A process that is stopped while it has its turn stops all others: who reads needs none.
+        reads = self._db is not None and not self._degraded and all(job.only_reads for job in batch)
         try:
-            with self._turn():
-                results = self._transaction(batch)
+            with nullcontext() if reads else self._turn():
+                results = self._transaction(batch, "DEFERRED" if reads else "IMMEDIATE")
         except _GaveUp:
             self._note_trouble("SQLITE_BUSY", _LOCKED)
             self._keep_owed(batch, _LOCKED)
@@ -252,11 +258,11 @@ class GroupCommit(Generic[W]):
         finally:
             fcntl.flock(self._lock_fd, fcntl.LOCK_UN)
 
-    def _transaction(self, batch: Sequence[W]) -> list[tuple[W, object]]:
+    def _transaction(self, batch: Sequence[W], mode: str) -> list[tuple[W, object]]:
         self._file.check()
         db, rows = self._connect(batch)
         self._sync(db, full=any(job.is_money for job in batch))
-        self._begin(db, batch)
+        self._begin(db, batch, mode)
         seen_us = rows.begin([job.about for job in batch if job.about is not None])
         now_us = self._now_us(rows, seen_us)
         results = [(job, _outcome(job, rows, now_us)) for job in batch if job.begin()]
@@ -309,10 +315,10 @@ class GroupCommit(Generic[W]):
             db.close()
             self._file.closed()
 
-    def _begin(self, db: sqlite3.Connection, batch: Sequence[W]) -> None:
+    def _begin(self, db: sqlite3.Connection, batch: Sequence[W], mode: str = "IMMEDIATE") -> None:
         # IMMEDIATE: a transaction that reads first and then wants to write is refused at once
         # when another process wrote in between, however long it was ready to wait.
-        self._patiently(lambda: db.execute("BEGIN IMMEDIATE"), batch)
+        self._patiently(lambda: db.execute(f"BEGIN {mode}"), batch)
 
     def _patiently(self, statement: Callable[[], object], batch: Sequence[W]) -> None:
         """Repeat while a stranger to our lock holds the file and anybody still waits."""

@@ -22,7 +22,8 @@ class Job(Generic[R, T]):
 
     `must_happen`: applied as soon as the file allows, even when nobody waits for it any more.
     Any other job either begins or is withdrawn, never both. `about` is the reservation that it
-    will ask for; `is_money`: once answered it survives the loss of power, too.
+    will ask for; `is_money`: once answered it survives the loss of power, too. `only_reads`: it
+    writes nothing.
     """
 
     __slots__ = (
@@ -33,6 +34,7 @@ class Job(Generic[R, T]):
         "is_withdrawn",
         "loop",
         "must_happen",
+        "only_reads",
         "run",
     )
 
@@ -43,8 +45,10 @@ class Job(Generic[R, T]):
         must_happen: bool = False,
         about: str | None = None,
         is_money: bool = False,
+        only_reads: bool = False,
     ) -> None:
         self.run = run
+        self.only_reads = only_reads
         self.must_happen = must_happen
         self.about = about
         self.is_money = is_money

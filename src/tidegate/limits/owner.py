@@ -54,6 +54,8 @@ class Peer:
 class Asked:
     """One call of a worker; see group_commit.Work."""
 
+    only_reads = False  # a look at the books forgets what has left its window
+
     __slots__ = (
         "_late_s",
         "_now_s",

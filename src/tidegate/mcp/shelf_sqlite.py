@@ -39,6 +39,7 @@ CREATE TABLE IF NOT EXISTS shelf_news (
 CREATE INDEX IF NOT EXISTS shelf_news_number ON shelf_news (kind, number);
 """
 
+_NO_HISTORY: Final = Mark(0, 0)
 _ALIVE: Final = "kind = ? AND key = ? AND until_us > ?"
 
 
@@ -140,10 +141,14 @@ class ShelfRows:
 
     def news(self, kind: Kind, mark: Mark | None) -> News:
         """What has changed since `mark`."""
-        self._begin_kind(kind)
-        book, told = self._db.execute(
+        if mark is None or mark == _NO_HISTORY:
+            self._begin_kind(kind)
+        row = self._db.execute(
             "SELECT book, told FROM shelf_kinds WHERE kind = ?", (kind.name,)
         ).fetchone()
+        if row is None:
+            return News(_NO_HISTORY, None)
+        book, told = row
         now = Mark(book, told)
         if mark is None or mark.book != book or not told - MAX_NEWS <= mark.number <= told:
             return News(now, None)
@@ -190,7 +195,7 @@ class ShelfRows:
     def _begin_kind(self, kind: Kind) -> None:
         self._db.execute(
             "INSERT OR IGNORE INTO shelf_kinds VALUES (?, ?, 0, 0)",
-            (kind.name, secrets.randbits(48)),
+            (kind.name, 1 + secrets.randbits(48)),
         )
 
     def _meta(self, name: str) -> int:
@@ -223,7 +228,7 @@ class SQLiteShelf:
 
     async def get(self, kind: Kind, key: str) -> bytes | None:
         """See Shelf.get."""
-        job = self._file.submit(lambda rows, now_us: rows.get(kind, key, now_us))
+        job = self._file.submit(lambda rows, now_us: rows.get(kind, key, now_us), only_reads=True)
         return await self._file.answer(job)
 
     async def put(self, kind: Kind, key: str, value: bytes, group: str) -> None:
@@ -243,12 +248,17 @@ class SQLiteShelf:
 
     async def group(self, kind: Kind, group: str) -> dict[str, bytes]:
         """See Shelf.group."""
-        job = self._file.submit(lambda rows, now_us: rows.group(kind, group, now_us))
+        job = self._file.submit(
+            lambda rows, now_us: rows.group(kind, group, now_us), only_reads=True
+        )
         return await self._file.answer(job)
 
     async def news(self, kind: Kind, mark: Mark | None) -> News:
         """See Shelf.news."""
-        return await self._file.answer(self._file.submit(lambda rows, _: rows.news(kind, mark)))
+        # A first look may have to begin the history.
+        is_later = mark is not None and mark != _NO_HISTORY
+        job = self._file.submit(lambda rows, _: rows.news(kind, mark), only_reads=is_later)
+        return await self._file.answer(job)
 
 
 __all__ = ["SCHEMA_VERSION", "SQLiteShelf", "ShelfRows"]

@@ -1,6 +1,7 @@
 """Does every shelf answer like the ideal one, whoever asks and whatever happened before?"""
 
 import asyncio
+import fcntl
 from pathlib import Path
 from random import Random
 
@@ -158,6 +159,23 @@ def test_kinds_know_nothing_of_each_other_and_bytes_come_back_as_they_went(
             await shelf.put(SMALL, "one", value + b"x", "a")
 
     play(kind, tmp_path, body)
+
+
+@pytest.mark.full
+def test_a_process_that_stands_still_in_its_turn_holds_up_nobody_who_reads(tmp_path: Path) -> None:
+    async def body(shelf: Shelf, clock: ManualClock) -> None:
+        await shelf.put(SMALL, "one", b"1", "a")
+        mark = (await shelf.news(SMALL, None)).mark
+        with open(tmp_path / "store.db.lock") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            assert await shelf.get(SMALL, "one") == b"1"
+            assert dict(await shelf.group(SMALL, "a")) == {"one": b"1"}
+            assert (await shelf.news(SMALL, mark)).changed == frozenset()
+            late = asyncio.ensure_future(shelf.drop(SMALL, "one"))
+        assert await late
+        assert (await shelf.news(SMALL, mark)).changed == {"one"}
+
+    play("sqlite", tmp_path, body)
 
 
 @pytest.mark.full
