@@ -95,6 +95,7 @@ async def children(
         times=times or ToolTimes(),
         max_line_bytes=max_line_bytes,
         chance=chance,
+        search_path=os.environ["PATH"],
     )
     made = Children(settings)
     async with asyncio.timeout(WAIT_S):

@@ -256,6 +256,7 @@ def _about(config: Config, draft: _Draft, findings: Findings) -> About:
         deny_files=findings.deny_files,
         rules_dir=findings.rules_dir,
         folder=findings.folder,
+        search_path=findings.search_path,
     )
 
 

@@ -49,6 +49,7 @@ class About:
     deny_files: dict[str, DenyFiles] = field(default_factory=dict, repr=False)
     rules_dir: RulesDir = field(default_factory=RulesDir, repr=False)
     folder: FilePath = field(default_factory=FilePath)
+    search_path: str | None = None
 
 
 class Config(Section):
@@ -115,6 +116,11 @@ class Config(Section):
     def folder(self) -> FilePath:
         """Where relative names of the file begin that are said to begin there."""
         return self._about.folder
+
+    @property
+    def search_path(self) -> str | None:
+        """Where the process looks for programs: PATH as it stood when this was loaded."""
+        return self._about.search_path
 
     @property
     def rules_dir(self) -> RulesDir:

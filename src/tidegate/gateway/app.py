@@ -5,6 +5,7 @@ order of a request is in chat and tool_traffic, the boundary in front.
 """
 
 import logging
+import os
 from contextlib import AsyncExitStack
 from random import Random
 from secrets import token_bytes
@@ -256,7 +257,11 @@ class Gateway:
 
     def _make_carriers(self) -> Carriers:
         caps = values.caps(self.config)
-        children = ChildSettings(self._clock, max_line_bytes=caps.upstream_event_bytes)
+        children = ChildSettings(
+            self._clock,
+            max_line_bytes=caps.upstream_event_bytes,
+            search_path=self.config.search_path or os.defpath,
+        )
         carriers = Carriers(
             self._tool_upstream,
             Children(children),

@@ -42,7 +42,10 @@ _NO_STREAM: Final = 405
 
 @dataclass(frozen=True, slots=True)
 class ChildSettings:
-    """What all servers have in common. `chance` draws from [0, 1)."""
+    """What all servers have in common.
+
+    `chance` draws from [0, 1). `search_path` is where their programs are looked for: our PATH.
+    """
 
     clock: Clock
     times: ToolTimes = field(default_factory=ToolTimes)
@@ -50,15 +53,16 @@ class ChildSettings:
     policy: RedactionPolicy = field(default_factory=RedactionPolicy.preset)
     pace: Pace = field(default_factory=Pace)
     chance: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311
+    search_path: str = os.defpath
 
 
-def environment_of(place: ServerCommand) -> dict[str, str]:
+def environment_of(place: ServerCommand, search_path: str = os.defpath) -> dict[str, str]:
     """All variables of the process: those of the file, our PATH, and a locale with UTF-8.
 
     PATH, because the command and what it calls are looked for in it. Nothing else of ours: it
     holds the credentials of everything else. Programs find their home without HOME.
     """
-    own = {"PATH": os.environ.get("PATH", os.defpath), "LANG": _LOCALE}
+    own = {"PATH": search_path, "LANG": _LOCALE}
     return {**own, **place.env}
 
 
@@ -207,7 +211,7 @@ class ChildCarrier:
         await pause(wait_s)
         if self._refusal is not None:
             raise ServerFailed(self._refusal)
-        environment = environment_of(place)
+        environment = environment_of(place, self._settings.search_path)
         try:
             # A thread: the system may take its time to find a program on a slow disk.
             child = await asyncio.to_thread(

@@ -108,3 +108,8 @@ def test_the_search_is_along_the_path_of_the_process_if_none_is_given() -> None:
     text = "mcp: { servers: { files: { command: [sh] } } }\n"
     assert "PATH" in os.environ
     assert warnings(load_config_text(text, {})) == []
+
+
+@pytest.mark.parametrize("environ", [{"PATH": "/opt/bin:/bin"}, {}])
+def test_the_configuration_says_where_programs_are_looked_for(environ: dict[str, str]) -> None:
+    assert load_config_text("demo: true\n", environ).search_path == environ.get("PATH")
