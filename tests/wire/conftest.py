@@ -13,7 +13,13 @@ LONGEST_S = 150.0
 """No test may wait for ever, whatever it waits for."""
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+# The fast tier runs on the loop that serves.
+@pytest.fixture(
+    params=[
+        pytest.param(asyncio.new_event_loop, id="asyncio", marks=pytest.mark.full),
+        pytest.param(uvloop.new_event_loop, id="uvloop"),
+    ]
+)
 def run(request: pytest.FixtureRequest) -> Run:
     def runner(body: Coroutine[Any, Any, None]) -> None:
         async def bounded() -> None:

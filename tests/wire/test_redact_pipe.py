@@ -86,6 +86,7 @@ def test_what_can_leave_leaves_before_the_input_ends() -> None:
         assert child.stdout.readline() == b"to [REDACTED_EMAIL], then\n"
 
 
+@pytest.mark.full
 def test_a_reader_that_leaves_is_no_news() -> None:
     with started() as child:
         assert child.stdout is not None
@@ -100,6 +101,7 @@ def test_a_reader_that_leaves_is_no_news() -> None:
         assert (child.wait(WAIT_S), child.stderr.read()) == (1, b"")
 
 
+@pytest.mark.full
 @pytest.mark.parametrize(
     ("number", "code"),
     [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, -15, marks=pytest.mark.full)],

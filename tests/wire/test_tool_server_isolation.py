@@ -26,6 +26,7 @@ ROOT = Path(__file__).parent.parent.parent
 NOISY = [*SERVE, "tests.wire.noisy_tools:tools"]
 
 
+@pytest.mark.full
 @pytest.mark.parametrize("unbuffered", [False, pytest.param(True, marks=pytest.mark.full)])
 def test_whatever_writes_to_stdout_writes_to_stderr(*, unbuffered: bool) -> None:
     pipe = subprocess.PIPE

@@ -10,6 +10,7 @@ from struct import unpack
 from typing import TYPE_CHECKING
 
 import msgspec
+import pytest
 
 from tests.redis_server import shared_server
 from tidegate.limits import Charge, Granted, Ledger, Limit, MemoryLedger, SQLiteLedger
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     import redis
 
 KINDS = ("memory", "sqlite", "owned", "redis")
+EACH_KIND = [
+    pytest.param(kind, marks=pytest.mark.full) if kind == "owned" else kind for kind in KINDS
+]
+"""The fast tier has one on a file, one in the process and one on a server."""
 ON_FILE = ("sqlite", "owned")
 SCOPE = "tenant:acme"
 LEASE_S = 30.0

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import KINDS, SCOPE, one, run, tokens
+from tests.contract.ledger.ledgers import EACH_KIND, SCOPE, one, run, tokens
 from tidegate.errors import RateLimited, RequestExceedsLimit, StoreUnavailable
 from tidegate.gateway.charge import Charging, new_owner
 from tidegate.limits import Charge, Granted, Ledger, Limit, Need, NeverFits, Refused, Usage
@@ -225,7 +225,7 @@ def test_a_slow_store_holds_neither_the_request_nor_the_shutdown() -> None:
     asyncio.run(body())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_a_refusal_names_the_limit_and_its_numbers(kind: str, tmp_path: Path) -> None:
     """BerriAI/litellm#13898: limit, scope, size, used and requested, of the limit that refused."""
 
@@ -253,7 +253,7 @@ def test_a_refusal_names_the_limit_and_its_numbers(kind: str, tmp_path: Path) ->
     run(kind, tmp_path, body)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", EACH_KIND)
 def test_after_a_request_its_client_finds_the_books_settled(kind: str, tmp_path: Path) -> None:
     async def body(ledger: Ledger, clock: ManualClock) -> None:
         charging = Charging(ledger, new_owner())

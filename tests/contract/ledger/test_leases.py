@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import KINDS, SCOPE, one, rows, run, take, tokens
+from tests.contract.ledger.ledgers import EACH_KIND, SCOPE, one, rows, run, take, tokens
 from tidegate.limits import Charge, Ledger, Limit, MemoryLedger, Need, Usage
 from tidegate.testing.clock import ManualClock
 
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = pytest.mark.parametrize("kind", EACH_KIND)
 
 PARALLEL = Limit("parallel", "concurrent", 1)
 WAKE = Limit("wake", "requests", 100)

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import KINDS, SCOPE, dump, one, run, take, tokens
+from tests.contract.ledger.ledgers import EACH_KIND, SCOPE, dump, one, run, take, tokens
 from tidegate.limits import (
     Charge,
     Granted,
@@ -20,7 +20,7 @@ from tidegate.limits import (
 from tidegate.policy import Principal
 from tidegate.testing.clock import ManualClock
 
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = pytest.mark.parametrize("kind", EACH_KIND)
 
 PARALLEL = Limit("parallel", "concurrent", 2)
 REQUESTS = Limit("requests", "requests", 5)

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import KINDS, LEASE_S, SCOPE, one, run, take, tokens
+from tests.contract.ledger.ledgers import EACH_KIND, LEASE_S, SCOPE, one, run, take, tokens
 from tidegate.limits import Charge, Granted, Ledger, Limit, MemoryLedger, Need, Refused
 from tidegate.testing.clock import ManualClock
 
-EACH = pytest.mark.parametrize("kind", KINDS)
+EACH = pytest.mark.parametrize("kind", EACH_KIND)
 
 
 @EACH

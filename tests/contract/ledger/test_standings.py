@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.contract.ledger.ledgers import KINDS, LEASE_S, SCOPE, run, take, tokens
+from tests.contract.ledger.ledgers import EACH_KIND, LEASE_S, SCOPE, run, take, tokens
 from tidegate.limits import Charge, Granted, Ledger, Limit, Refused, Standing
 from tidegate.testing.clock import ManualClock
 
-pytestmark = pytest.mark.parametrize("kind", KINDS)
+pytestmark = pytest.mark.parametrize("kind", EACH_KIND)
 
 REQUESTS = Limit("requests", "requests", 5, 12.0)
 PARALLEL = Limit("parallel", "concurrent", 2)

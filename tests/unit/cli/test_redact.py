@@ -274,6 +274,7 @@ def test_a_detector_that_fails_ends_the_output_without_a_word_of_the_text(run: R
     assert "secret" not in message
 
 
+@pytest.mark.full
 def test_the_selftest_finds_nothing_wrong_with_detectors_made_of_data(run: Run) -> None:
     result = run("--config", run.configure(), "--selftest")
     assert result.return_value == 0
@@ -306,6 +307,7 @@ def test_the_selftest_tries_the_lines_of_a_file_without_showing_them(run: Run) -
     assert "Jane" not in result.stdout
 
 
+@pytest.mark.full
 def test_the_selftest_never_shows_a_literal_of_a_list(run: Run) -> None:
     name = run.configure()
     for arguments in (("--selftest",), ("--selftest", "--json")):

@@ -183,6 +183,7 @@ def nodes(leaves: st.SearchStrategy[Node]) -> st.SearchStrategy[Node]:
 TREES = st.recursive(CHARS.map(One), nodes, max_leaves=6)
 
 
+@pytest.mark.full
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(TREES, st.text("ab0-", max_size=8))
 def test_widths_first_characters_and_alphabet_hold_for_every_match(tree: Node, text: str) -> None:
@@ -196,6 +197,7 @@ def test_widths_first_characters_and_alphabet_hold_for_every_match(tree: Node, t
         assert all(char in alphabet(tree) for char in value)
 
 
+@pytest.mark.full
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(TREES, st.text("ab0-", max_size=6))
 def test_the_prefix_pattern_knows_exactly_the_beginnings_of_values(tree: Node, text: str) -> None:
@@ -228,6 +230,7 @@ def values_of(tree: Node, limit: int = 4000) -> set[str]:
             return found
 
 
+@pytest.mark.full
 @settings(max_examples=120, deadline=None, derandomize=True)
 @given(TREES, st.sampled_from(["", "-", "0", "b-"]))
 def test_every_value_has_an_anchor_before_the_first_barrier(tree: Node, barriers: str) -> None:
