@@ -6,7 +6,16 @@ from typing import Any
 import pytest
 
 from tidegate.jsonrpc import Code
-from tidegate.mcp.bridged_results import CACHED, error_for, params_for, result_for, status_for
+from tidegate.mcp.bridged_results import (
+    CACHED,
+    NEEDS_INPUT,
+    NEEDS_TASKS,
+    ODD_RESULT,
+    error_for,
+    params_for,
+    result_for,
+    status_for,
+)
 from tidegate.mcp.bridging import Refused
 from tidegate.mcp.eras import LEGACY, MODERN
 
@@ -135,6 +144,28 @@ def test_a_link_without_a_name_is_its_uri() -> None:
     given = {"content": [{"type": "resource_link", "uri": "test://a"}, {"type": "resource_link"}]}
     result: Any = result_for("tools/call", given, None, LEGACY[0])
     assert [block["text"] for block in result["content"]] == ["test://a", ""]
+
+
+def test_a_link_is_named_by_its_name_where_it_has_no_title() -> None:
+    link = {"type": "resource_link", "uri": "test://a"}
+    given = {"content": [{**link, "name": "a"}, {**link, "name": 3}, {**link, "name": ""}]}
+    result: Any = result_for("tools/call", given, None, LEGACY[0])
+    assert [block["text"] for block in result["content"]] == ["a: test://a", "test://a", "test://a"]
+
+
+@pytest.mark.parametrize(
+    ("kind", "text"),
+    [("input_required", NEEDS_INPUT), ("task", NEEDS_TASKS), ("of-tomorrow", ODD_RESULT)],
+)
+def test_an_error_says_what_cannot_be_carried(kind: str, text: str) -> None:
+    refused = result_for("tools/call", {"resultType": kind}, LEGACY[0], MODERN)
+    assert isinstance(refused, Refused)
+    assert refused.message == text
+
+
+def test_only_what_a_read_is_refused_with_says_that_there_is_no_resource() -> None:
+    for method, code in (("resources/read", -32601), ("tools/call", -32602)):
+        assert error_for(method, error(code), LEGACY[0], MODERN)["code"] == code
 
 
 def error(code: int, message: str = "Resource not found", **data: object) -> dict[str, Any]:

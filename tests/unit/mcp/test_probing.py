@@ -142,6 +142,13 @@ def test_refusals_of_older_revisions_that_look_like_a_server_of_2026(code: int |
     assert handshake == (of_modern or code in (None, -32601, -32602, -32700, -32600, -32000))
 
 
+def test_a_missing_envelope_is_one_with_its_status_and_its_name() -> None:
+    said = "params._meta is missing"
+    assert is_of_wrong_era("tools/call", heard(400, -32602, said), modern=False)
+    assert not is_of_wrong_era("tools/call", heard(200, -32602, said), modern=False)
+    assert not is_of_wrong_era("tools/call", heard(405, -32603), modern=False)
+
+
 def test_a_bare_405_looks_like_another_era_and_a_bare_404_like_a_lost_session() -> None:
     assert is_of_wrong_era("tools/call", Heard(405), modern=False)
     assert not is_of_wrong_era("tools/call", Heard(404), modern=False)
