@@ -24,12 +24,11 @@ from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.mcp.introductions import Introduction
 from tidegate.mcp.param_headers import ParamHeaders
 from tidegate.mcp.probing import Era, Heard, era_of, introduction_in
-from tidegate.mcp.sessions import Owner
+from tidegate.mcp.sessions import NOBODY, Owner
 
 logger = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_NOBODY: Final[Owner] = ("", "", "", "")
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_LINES: Final = 256
 _RECHECK_S: Final = 5.0
@@ -76,7 +75,7 @@ class BridgedServer:
         """
         if self.closed:
             raise ServerFailed("draining")
-        key = _NOBODY if self.is_process else owner
+        key = NOBODY if self.is_process else owner
         known = self._known(key)
         if known is None:
             if self._is_known:
@@ -96,7 +95,7 @@ class BridgedServer:
 
         `refusals` has the refusal then.
         """
-        key = _NOBODY if self.is_process else owner
+        key = NOBODY if self.is_process else owner
         steps = [("era", self._discover), (key, lambda: self._open(key))]
         for name, work in steps if modern else reversed(steps):
             with suppress(ServerFailed):
@@ -198,7 +197,7 @@ class BridgedServer:
         return None
 
     def _said_aside(self, message: Tree) -> None:
-        note, line = sort(Incoming(message), None), self._current(_NOBODY)
+        note, line = sort(Incoming(message), None), self._current(NOBODY)
         if isinstance(note, Note) and line is not None:
             self.heard_aside(line, note)
 
@@ -244,7 +243,7 @@ class BridgedServer:
 
     async def _discover(self) -> bool:
         """Ask whether it speaks 2026-07-28. Raises ServerFailed if it cannot be reached."""
-        line = Line(Introduction(MODERN), _NOBODY)
+        line = Line(Introduction(MODERN), NOBODY)
         heard = Heard(200)
         try:
             bound_s = self.times.silence_s if self.is_process else self.times.ask_s

@@ -21,6 +21,9 @@ Owner = tuple[str, str, str, str]
 """Issuer, tenant, name and client: a new key or token does not take a session away, another
 principal never has it, nor has the same name of another issuer or in another program."""
 
+NOBODY: Final[Owner] = ("", "", "", "")
+"""Whose what the gateway asks for itself is; no principal has an empty name."""
+
 ANONYMOUS: Final = "anonymous"
 """The key id of a caller without a key (see policy.Principal)."""
 _MAX_QUESTIONS: Final = 1024
@@ -266,6 +269,7 @@ def _host(peer: object) -> object:
 
 
 __all__ = [
+    "NOBODY",
     "Owner",
     "Recent",
     "RunningCall",

@@ -29,6 +29,7 @@ from tidegate.lines import LineTooLong
 from tidegate.mcp.answers import Incoming, is_id, parse
 from tidegate.mcp.http_upstream import without_baggage
 from tidegate.mcp.server_lines import FROM_CLIENTS, Key, claimed_key, documents, starts
+from tidegate.mcp.sessions import NOBODY
 
 NOT_SUPPORTED: Final = "This request is not supported through this gateway."
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
@@ -38,6 +39,7 @@ _MESSAGE: Final = "notifications/message"
 _SUBSCRIBE: Final = "subscriptions/listen"
 _LARGE_BYTES: Final = 65_536
 _LONGEST_ASK_ID: Final = 1024
+_ONE_AND_OTHERS: Final = 2
 
 
 @dataclass(slots=True, eq=False)
@@ -168,6 +170,7 @@ class Conversation:
         self.tally = Tally()
         self._calls: dict[int, Call] = {}
         self._last_id = 0
+        self._owners: set[object] = set()
 
     @property
     def open_calls(self) -> int:
@@ -180,6 +183,8 @@ class Conversation:
         params, token = _with_token(request.params, self._last_id)
         call = Call(self._last_id, client_id, owner, token, request.method)
         self._calls[call.wire_id] = call
+        if owner != NOBODY and len(self._owners) < _ONE_AND_OTHERS:
+            self._owners.add(owner)
         message = Request(call.wire_id, request.method, params).encode()
         return call, _line(without_baggage(message))
 
@@ -295,11 +300,13 @@ class Conversation:
     def _talkative(self) -> Call | None:
         """The call that a log message is about, which does not say so: the newest that can be.
 
-        None where it could be somebody else's: nobody hears what the calls of others make known.
+        None once the process has worked for two owners: it may say something about a call long
+        after it answered it, and nobody hears what the calls of others make known.
         """
-        able = [call for call in self._calls.values() if call.method != _SUBSCRIBE]
-        owners = {call.owner for call in able}
-        return able[-1] if len(owners) == 1 else None
+        if len(self._owners) != 1:
+            return None
+        able = (c for c in self._calls.values() if c.method != _SUBSCRIBE and c.owner != NOBODY)
+        return next(reversed(tuple(able)), None)
 
     def _subscribed(self, named: object) -> Call | None:
         """The call of a subscription; servers repeat its id as it was or as a string."""

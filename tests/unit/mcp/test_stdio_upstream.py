@@ -7,6 +7,7 @@ import pytest
 
 from tests.unit.mcp.stdio_talk import ALICE, BOB, answer, asked, hear, note
 from tidegate.jsonrpc import Notification, Request
+from tidegate.mcp.sessions import NOBODY
 from tidegate.mcp.stdio_upstream import (
     NOT_SUPPORTED,
     Conversation,
@@ -180,23 +181,32 @@ def test_what_belongs_to_no_call_is_heard(method: str) -> None:
     assert hear(talk, note(method, level="info")) == [Heard(note(method, level="info"))]
 
 
-def test_a_log_message_is_for_the_newest_call_if_all_calls_are_of_one_owner() -> None:
+def test_a_log_message_is_for_the_newest_call_of_the_one_owner() -> None:
     talk = Conversation()
     said = note("notifications/message", level="info", data="x")
     assert hear(talk, said) == [Heard(said)]
-    talk.ask(Request("s", "subscriptions/listen"), client_id="s", owner="bob")
+    talk.ask(Request("s", "subscriptions/listen"), client_id="s", owner="alice")
     assert hear(talk, said) == [Heard(said)]
     talk.ask(Request(1, "tools/call"), client_id=1, owner="alice")
     newest, _ = talk.ask(Request(2, "tools/call"), client_id=2, owner="alice")
+    talk.ask(Request(3, "tools/list"), client_id=3, owner=NOBODY)
     (delivered,) = hear(talk, said)
     assert isinstance(delivered, Delivered)
     assert (delivered.call, delivered.incoming.value, delivered.lossy) == (newest, said, True)
-    other, _ = talk.ask(Request(3, "tools/call"), client_id=3, owner="bob")
+
+
+@pytest.mark.parametrize("method", ["tools/call", "subscriptions/listen"])
+def test_a_log_message_that_may_be_about_a_call_of_somebody_else_is_for_nobody(method: str) -> None:
+    """Also after the other's call was answered: a server may log what it did a moment later."""
+    talk = Conversation()
+    said = note("notifications/message", level="info", data="what alice asked for")
+    hers, _ = talk.ask(Request(1, method), client_id=1, owner="alice")
+    hear(talk, {"jsonrpc": "2.0", "id": hers.wire_id, "result": {}})
+    assert talk.open_calls == 0
+    talk.ask(Request(1, "tools/call"), client_id=1, owner="bob")
     assert hear(talk, said) == [Heard(said)]
-    talk.leave(other)
-    (delivered,) = hear(talk, said)
-    assert isinstance(delivered, Delivered)
-    assert delivered.call is newest
+    talk.ask(Request(2, "tools/call"), client_id=2, owner="alice")
+    assert hear(talk, said) == [Heard(said)]
 
 
 # Questions of the server
