@@ -55,3 +55,39 @@ def test_a_refused_initialize_opens_no_session() -> None:
         assert len(world.traffic.relay.sessions) == 0
 
     asyncio.run(body())
+
+
+def test_a_late_request_of_the_old_configuration_stands_in_nobodys_way() -> None:
+    async def body() -> None:
+        world = World(echo)
+        carriers, old = world.carriers, world.policy.servers["backend"].place
+        new = ServerAddress("backend", "http://elsewhere.example/mcp", "credential")
+        carriers.retain([old])
+        first = carriers.of(old)
+        carriers.retain([new])
+        assert carriers.of(old) is first
+        serving = carriers.of(new)
+        assert serving is not first
+        assert carriers.of(old) is first
+        assert carriers.of(new) is serving
+        carriers.retain([])
+        assert carriers.of(new) is serving
+        carriers.retain([old])
+        assert carriers.of(old) is carriers.of(old)
+        await carriers.close()
+
+    asyncio.run(body())
+
+
+def test_a_server_that_was_never_used_before_it_was_replaced_is_reached_in_one_way() -> None:
+    async def body() -> None:
+        world = World(echo)
+        carriers, old = world.carriers, world.policy.servers["backend"].place
+        new = ServerAddress("backend", "http://elsewhere.example/mcp", "credential")
+        carriers.retain([new])
+        late = carriers.of(old)
+        assert carriers.of(new) is carriers.of(new)
+        assert carriers.of(old) is late
+        await carriers.close()
+
+    asyncio.run(body())

@@ -39,19 +39,21 @@ class Carriers:
         self._tools_changed = tools_changed
         self._several = False
         self._kept: dict[str, tuple[Place, BridgedCarrier]] = {}
-        self._retired: dict[BridgedCarrier, asyncio.TimerHandle] = {}
+        self._wanted: dict[str, Place] | None = None
+        self._retired: dict[BridgedCarrier, tuple[Place, asyncio.TimerHandle]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
     def of(self, place: Place) -> Carrier:
         """The way to the server in this place; the same one for an equal place."""
         kept = self._kept.get(place.name)
-        if kept is None or kept[0] != place:
-            # First use; or a request that began before a reload, which ends with what it knows.
-            carrier = self._made(place)
-            if kept is None:
-                self._kept[place.name] = place, carrier
-            return carrier
-        return kept[1]
+        if kept is not None and kept[0] == place:
+            return kept[1]
+        wanted = None if self._wanted is None else self._wanted.get(place.name)
+        if kept is not None or (self._wanted is not None and wanted != place):
+            return self._former(place)
+        carrier = self._made(place)
+        self._kept[place.name] = place, carrier
+        return carrier
 
     def life_of(self, place: Place) -> int:
         """Which life of a process this is; 0 for what is none. Another may be another server."""
@@ -64,8 +66,8 @@ class Carriers:
         for name, (place, carrier) in tuple(self._kept.items()):
             if wanted.get(name) != place or several != self._several:
                 del self._kept[name]
-                self._retire(carrier)
-        self._several = several
+                self._retire(place, carrier)
+        self._several, self._wanted = several, wanted
         self._children.retain(p for p in wanted.values() if isinstance(p, ServerCommand))
 
     def cut(self) -> None:
@@ -76,7 +78,7 @@ class Carriers:
 
     async def close(self) -> None:
         """End our sessions at the servers, then the processes; within a few seconds."""
-        for handle in self._retired.values():
+        for _, handle in self._retired.values():
             handle.cancel()
         closing = {asyncio.ensure_future(carrier.close()) for carrier in self._all()}
         self._kept.clear()
@@ -101,10 +103,23 @@ class Carriers:
         carrier.tell_of_tools(partial(self._tools_changed, place.name))
         return carrier
 
-    def _retire(self, carrier: BridgedCarrier) -> None:
+    def _former(self, place: Place) -> BridgedCarrier:
+        """For a request that began before a reload, which ends with what it knows.
+
+        It must not stand in the way of those that came after it, and is given up like the rest.
+        """
+        for carrier, (theirs, _) in self._retired.items():
+            if theirs == place:
+                return carrier
+        carrier = self._made(place)
+        self._retire(place, carrier)
+        return carrier
+
+    def _retire(self, place: Place, carrier: BridgedCarrier) -> None:
         # A call that runs may still go on for as long as any call may.
         later = asyncio.get_running_loop().call_later
-        self._retired[carrier] = later(self._upstream.times.total_s, self._give_up, carrier)
+        handle = later(self._upstream.times.total_s, self._give_up, carrier)
+        self._retired[carrier] = place, handle
 
     def _give_up(self, carrier: BridgedCarrier) -> None:
         self._retired.pop(carrier, None)
