@@ -69,6 +69,24 @@ def test_what_the_stateless_revision_removed_is_not_found(
     run(body)
 
 
+@pytest.mark.parametrize("batch", [True, False])
+def test_nobody_listens_for_ever_who_cannot_hear(*, batch: bool) -> None:
+    """Only 2026-07-28 has subscriptions; the answer to a batch is one array, which waits for all.
+
+    Such a request had no bound: neither on its time nor on how many of them there may be.
+    """
+
+    async def body() -> None:
+        world = World(errors="spec")
+        listen = ask("subscriptions/listen", id=1, notifications={"toolsListChanged": True})
+        answer = await world.post([listen, ask("tools/list", id=2)] if batch else listen)
+        first = value(answer)[0] if batch else value(answer)
+        assert first["error"] == {"code": -32601, "message": "Method not found"}
+        assert [message["method"] for message in world.sent] == ["tools/list"] * batch
+
+    run(body)
+
+
 async def _unsupported(world: World) -> list[str]:
     meta = {**META, "io.modelcontextprotocol/protocolVersion": "v999"}
     headers = {"mcp_protocol_version": "v999", "mcp_method": "server/discover"}

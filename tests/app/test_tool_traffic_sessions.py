@@ -390,11 +390,14 @@ def test_a_subscription_is_narrowed_to_what_may_be_read() -> None:
         rules = RuleSet([allow(resources=("file:///a/*",))])
         world = World(script, rules=rules, hide_denied="list")
         uris = ["file:///a/1", "file:///etc/passwd", "file:///a/../etc/passwd"]
-        message = ask("subscriptions/listen", notifications={"resourceSubscriptions": uris})
-        answer = await world.post(message, accept=BOTH)
+        headers = {"mcp_protocol_version": MODERN, "mcp_method": "subscriptions/listen"}
+        wish = {"resourceSubscriptions": uris}
+        message = ask("subscriptions/listen", notifications=wish, _meta=META)
+        answer = await world.post(message, accept=BOTH, **headers)
         assert world.sent[0]["params"]["notifications"]["resourceSubscriptions"] == uris[:1]
         assert [e["params"]["uri"] for e in events(answer) if "params" in e] == uris[:1]
-        broken = await world.post(ask("subscriptions/listen", notifications=1))
+        message = ask("subscriptions/listen", notifications=1, _meta=META)
+        broken = await world.post(message, **headers)
         assert value(broken)["error"]["code"] == -32602
 
     run(body)

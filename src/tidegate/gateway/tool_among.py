@@ -24,7 +24,7 @@ from tidegate.mcp.authorize import (
 )
 from tidegate.mcp.denials import unknown
 from tidegate.mcp.dry_run import TASKS
-from tidegate.mcp.eras import REMOVED
+from tidegate.mcp.eras import ADDED, REMOVED
 from tidegate.mcp.federation import Federation
 from tidegate.mcp.federation_messages import aimed, names_something, wished
 from tidegate.mcp.listing import narrow_subscription
@@ -32,7 +32,6 @@ from tidegate.mcp.rules import without_rules
 from tidegate.mcp.sessions import RunningCalls, Sessions
 from tidegate.policy import Allow, Decision, Deny
 
-_MODERN_ONLY: Final = frozenset({"server/discover", "subscriptions/listen"})
 _LEGACY_ONLY: Final = frozenset({*REMOVED, "logging/setLevel", "ping"})
 _DESCRIBING: Final = frozenset({"initialize", "server/discover"})
 _FLAGS: Final = {
@@ -54,7 +53,7 @@ def judge_among(turn: Turn, message: Message, sessions: Sessions, calls: Running
         plan.forwards = False
     elif isinstance(message, Notification):
         _notified(turn, plan, message, calls)
-    elif message.method in (_LEGACY_ONLY if turn.revision.modern else _MODERN_ONLY):
+    elif message.method in (_LEGACY_ONLY if turn.revision.modern else ADDED):
         _refused(turn, plan, message, Deny(METHODS, UNKNOWN_METHOD))
     elif names_something(message):
         _named(turn, plan, message, federation, sessions)

@@ -39,6 +39,7 @@ from tidegate.mcp.batch import flaw_of
 from tidegate.mcp.denials import Refusal, refusal
 from tidegate.mcp.eras import (
     LEGACY,
+    LISTEN,
     MODERN,
     REMOVED,
     Rejection,
@@ -179,7 +180,7 @@ def deny(turn: Turn, plan: Plan, asked: Call, decision: Deny) -> None:
 
 def decided(turn: Turn, server: ToolServer, message: Call, sessions: Sessions) -> Decision:
     """The decision over a message, in the server's own words."""
-    if turn.revision.modern and message.method in REMOVED:
+    if message.method in REMOVED if turn.revision.modern else message.method == LISTEN:
         return Deny(METHODS, UNKNOWN_METHOD)
     name = server.name
     task_id = (message.params or {}).get("taskId")

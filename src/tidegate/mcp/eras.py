@@ -40,6 +40,12 @@ NAME_MEMBER: Final[Mapping[str, str]] = {
 }
 """The member of params that Mcp-Name repeats."""
 
+LISTEN: Final = "subscriptions/listen"
+"""The one request that may last for ever. Before 2026-07-28 there is none, and in a batch nobody
+would hear what it brings."""
+ADDED: Final = frozenset({"server/discover", LISTEN})
+"""Requests that only 2026-07-28 has."""
+
 REMOVED: Final = frozenset({"initialize", "resources/subscribe", "resources/unsubscribe"})
 """Requests of older revisions that leave something behind; 2026-07-28 has no state to leave it in.
 A server answers -32601 with HTTP 404 to each (2026-07-28, basic/transports)."""
@@ -281,8 +287,10 @@ def _unsupported(version: str) -> Rejection:
 
 
 __all__ = [
+    "ADDED",
     "BATCHING",
     "LEGACY",
+    "LISTEN",
     "MODERN",
     "NAME_MEMBER",
     "REMOVED",
