@@ -59,11 +59,11 @@ class ToolFederation:
         self._keep_alive_s = keep_alive_s
         self._listening = Listening(relay, part_s=PART_S)
 
-    async def answer(self, turn: Turn, plan: Plan, collected: Collected | None = None) -> str:
-        """Answer the request of a plan with parts, or into `collected`; the word for its end."""
-        client: ClientSide | Collected = collected or ClientSide(
-            turn, keep_alive_s=self._keep_alive_s
-        )
+    async def answer(
+        self, turn: Turn, plan: Plan, client: ClientSide | Collected | None = None
+    ) -> str:
+        """Answer the request of a plan with parts, to `client` if given; the word for its end."""
+        client = client or ClientSide(turn, keep_alive_s=self._keep_alive_s)
         call = plan.request
         answer: Answer
         match call.method:

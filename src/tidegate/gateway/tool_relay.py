@@ -83,8 +83,10 @@ class ToolRelay:
             self.resumables.cancelled(turn.session, cancelled)
         return status
 
-    async def forward(self, turn: Turn, plan: Plan, collected: Collected | None = None) -> str:
-        """Send one request and bring its answer to the client, or into `collected`.
+    async def forward(
+        self, turn: Turn, plan: Plan, client: ClientSide | Collected | None = None
+    ) -> str:
+        """Send one request and bring its answer to the client, or to what stands for it.
 
         Returns the word for the end of the request; `plan.suspended` if it has not come yet.
         """
@@ -92,7 +94,7 @@ class ToolRelay:
         if call.method == "initialize" and not turn.revision.modern:
             self.shared.check()
         carrier = self.carriers.of(server.place)
-        client = collected or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
+        client = client or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
         with ExitStack() as held:
             running = held.enter_context(
                 self.calls.running(turn.principal, server.name, turn.session, call.id, turn.peer)

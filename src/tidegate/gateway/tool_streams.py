@@ -1,12 +1,13 @@
-"""How does a client of the handshake era hear what its server says by itself?
+"""How does a client hear what its server says by itself?
 
 Lives here: GET until 2025-11-25: the standing stream of a session, and the rest of a stream that
-ended before the answer of its call had come; who may have one, how many there may be, and how long
-one lasts. Does not live here: an open stream (tool_hearing), which calls can be taken up again
-(tool_suspended), the ids of events (mcp.stream_places).
+ended before the answer of its call had come; the subscriptions of 2026-07-28; who may have one, how
+many there may be, and how long one lasts. Does not live here: an open stream (tool_hearing,
+tool_subscribed), which calls can be taken up again (tool_suspended), the ids of events
+(mcp.stream_places).
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
@@ -23,12 +24,13 @@ from tidegate.errors import (
 from tidegate.gateway.identify import identify
 from tidegate.gateway.respond import Scope
 from tidegate.gateway.tool_among import usable
-from tidegate.gateway.tool_answer import Answer, Shaper, event_of
+from tidegate.gateway.tool_answer import Answer, ClientSide, Shaper, event_of
 from tidegate.gateway.tool_call import place_listening
 from tidegate.gateway.tool_carrier import Exchange
 from tidegate.gateway.tool_hearing import Hearing, Over
 from tidegate.gateway.tool_hearing_among import Part, hear_all
 from tidegate.gateway.tool_relay import RESUMED, ToolRelay, note_failed
+from tidegate.gateway.tool_subscribed import Subscriber, serve_until_over
 from tidegate.gateway.tool_suspended import Resumable
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolServer, ToolTrafficPolicy, Turn
 from tidegate.gateway.tool_turn import no_session as unknown_session
@@ -73,7 +75,7 @@ class StreamCaps:
 
 
 class ToolStreams:
-    """Serves GET. One per application; `policy` gives the revision that is in force."""
+    """Serves GET and subscriptions. One per application; `policy` gives the revision in force."""
 
     def __init__(
         self,
@@ -88,7 +90,7 @@ class ToolStreams:
         self._times = relay.times
         self._caps = caps or StreamCaps()
         self._held: dict[Owner, int] = {}
-        self._standing: set[Hearing] = set()
+        self._standing: set[Hearing | Subscriber] = set()
         self._is_leaving = False
 
     def __len__(self) -> int:
@@ -122,6 +124,26 @@ class ToolStreams:
         self._is_leaving = True
         for hearing in tuple(self._standing):
             hearing.end("draining")
+
+    async def subscribe(
+        self, turn: Turn, plan: Plan, scope: Scope, serve: Callable[[ClientSide], Awaitable[str]]
+    ) -> str:
+        """Have a subscription served as long as it would be granted anew; the word for its end."""
+        if self._is_leaving:
+            raise Overloaded("draining")
+        with self.slot(turn.principal):
+            every_s = self._times.keep_alive_s
+            client = Subscriber(
+                turn, keep_alive_s=every_s, is_current=lambda: self._policy() is turn.policy
+            )
+            until_s = self._clock.monotonic_s() + self._times.stream_s
+            beat = partial(self._still_good, turn, None, scope, until_s)
+            self._standing.add(client)
+            try:
+                work = serve(client)
+                return await serve_until_over(turn, plan, client, work, beat, every_s=every_s)
+            finally:
+                self._standing.discard(client)
 
     async def serve(self, turn: Turn, scope: Scope) -> str:
         """Answer one GET; the word for its end. Raises Rejected and TidegateError."""
@@ -264,7 +286,9 @@ class ToolStreams:
         if kind != _EVENTS:
             raise Over("no_stream")
 
-    async def _still_good(self, turn: Turn, session: Session, scope: Scope, until_s: float) -> None:
+    async def _still_good(
+        self, turn: Turn, session: Session | None, scope: Scope, until_s: float
+    ) -> None:
         """Whether this stream would be opened again now; raises Over if not."""
         await self._in_time(turn, session, until_s)
         if self._policy() is not turn.policy:
@@ -276,15 +300,18 @@ class ToolStreams:
         if principal != turn.principal:
             raise Over("credential_ended")
 
-    async def _in_time(self, turn: Turn, session: Session, until_s: float) -> None:
-        """Listening keeps a session in use."""
+    async def _in_time(self, turn: Turn, session: Session | None, until_s: float) -> None:
+        """Listening keeps a session in use, if there is one."""
+        now_s = self._clock.monotonic_s()
+        if now_s >= until_s:
+            raise Over("lifetime")
+        if session is None:
+            return
         try:
             await self._relay.shared.bring(session.id, turn.principal)
         except StoreUnavailable:
             raise Over("session_ended") from None
         now_s = self._clock.monotonic_s()
-        if now_s >= until_s:
-            raise Over("lifetime")
         if self._relay.sessions.find(session.id, turn.principal, now_s) is not session:
             raise Over("session_ended")
 

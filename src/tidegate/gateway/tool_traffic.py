@@ -20,7 +20,7 @@ decisions (mcp), how a message is carried (tool_relay), what a client gets (tool
 """
 
 from collections.abc import Callable, Sequence
-from contextlib import AsyncExitStack, nullcontext
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -35,7 +35,7 @@ from tidegate.gateway.identify import identify
 from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
 from tidegate.gateway.tool_among import judge_among
-from tidegate.gateway.tool_answer import Answer, Collected
+from tidegate.gateway.tool_answer import Answer, ClientSide, Collected
 from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
 from tidegate.gateway.tool_federation import ToolFederation
 from tidegate.gateway.tool_relay import ToolRelay
@@ -45,7 +45,7 @@ from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
 from tidegate.mcp.batch import Key, merge
 from tidegate.mcp.denials import Refusal
-from tidegate.mcp.eras import read_headers
+from tidegate.mcp.eras import LISTEN, read_headers
 from tidegate.records.entries import Trail
 
 _LEASE_GRACE_S: Final = 30.0
@@ -140,7 +140,7 @@ class ToolTraffic:
                 account.outcome = next((p.outcome for p in plans if p.outcome != "ok"), "ok")
             else:
                 try:
-                    await self._answer(turn, plans[0])
+                    await self._answer(turn, plans[0], scope)
                 finally:
                     if (call := plans[0].suspended) is not None:
                         call.hold(stack.pop_all(), account.postpone())
@@ -177,7 +177,7 @@ class ToolTraffic:
                 plan.refuse(error, turn)
         return charges
 
-    async def _answer(self, turn: Turn, plan: Plan) -> None:
+    async def _answer(self, turn: Turn, plan: Plan, scope: Scope) -> None:
         """A single message: its answer, or 202 for one that has none.
 
         A notification that was denied gets the same 202: there is nobody to tell.
@@ -185,19 +185,23 @@ class ToolTraffic:
         if plan.refusal is not None:
             await _respond(turn, plan.refusal)
         elif isinstance(plan.message, Request):
-            endless = plan.message.method == "subscriptions/listen"
-            with self.streams.slot(turn.principal) if endless else nullcontext():
+            if plan.message.method == LISTEN:
+                forward = partial(self._forward, turn, plan)
+                plan.outcome = await self.streams.subscribe(turn, plan, scope, forward)
+            else:
                 plan.outcome = await self._forward(turn, plan)
         elif plan.forwards and await self.relay.deliver(turn, plan) == 404 and turn.session:
             raise Rejected(no_session(None), "gateway.not_found")
         else:
             await turn.responder.empty(202)
 
-    async def _forward(self, turn: Turn, plan: Plan, collected: Collected | None = None) -> str:
+    async def _forward(
+        self, turn: Turn, plan: Plan, client: ClientSide | Collected | None = None
+    ) -> str:
         """To one server, or to each that has a part in the answer."""
         if plan.parts is None:
-            return await self.relay.forward(turn, plan, collected)
-        return await self._federation.answer(turn, plan, collected)
+            return await self.relay.forward(turn, plan, client)
+        return await self._federation.answer(turn, plan, client)
 
     async def _answer_batch(self, turn: Turn, batch: Batch, plans: list[Plan]) -> None:
         """Each element on its own, one after the other; then the answers in request order."""
