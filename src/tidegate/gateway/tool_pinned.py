@@ -5,14 +5,14 @@ back, and how the gateway itself asks a server for its whole list. Does not live
 has to be (tool_pins), what a difference means (mcp.pins).
 """
 
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
 from tidegate.gateway.tool_call import deny
 from tidegate.gateway.tool_carrier import Carrier
 from tidegate.gateway.tool_carriers import Carriers
 from tidegate.gateway.tool_pins import Pins
+from tidegate.gateway.tool_pins_known import Where
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Code, Notification, Request, Response, Tree
@@ -22,7 +22,7 @@ from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.pins import Verdicts
 
 if TYPE_CHECKING:
-    from tidegate.mcp.servers import Place
+    from tidegate.records.entries import Trail
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 LIST: Final = "tools/list"
@@ -36,19 +36,30 @@ class PinGate:
     def __init__(self, pins: Pins, carriers: Carriers) -> None:
         self._pins = pins
         self._carriers = carriers
-        self._looked_at: dict[str, tuple[Place, int]] = {}
 
-    async def calls(self, turn: Turn, plans: Sequence[Plan], asked: Sequence[object]) -> None:
+    async def calls(
+        self,
+        turn: Turn,
+        plans: Sequence[Plan],
+        asked: Sequence[object],
+        intent: "Callable[[Trail], Awaitable[None]]",
+    ) -> None:
         """Refuse every call of a tool that is not what was approved; each is a step of the record.
 
-        `asked` are the messages of the client that `plans` came of. Raises StoreUnavailable.
+        `asked` are the messages of the client that `plans` came of. `intent` is awaited before a
+        list of the server is asked for. Raises StoreUnavailable.
         """
+        intended = False
         for plan, message in zip(plans, asked, strict=True):
-            tool = plan.charged_tool
-            if tool is None or plan.server.pin == "off":
+            tool, server = plan.charged_tool, plan.server
+            if tool is None or server.pin == "off":
                 continue
+            source = _Listing(self._carriers, turn, plan)
+            if not intended and self._pins.is_due(server.name, source):
+                await intent(turn.trail)
+                intended = True
             try:
-                verdicts = await self._before(turn, plan, tool)
+                verdicts = await self._pins.before_call(server.name, server.pin, tool, source)
             except ServerFailed as failed:
                 _fail(turn, plan, failed)
                 continue
@@ -56,6 +67,11 @@ class PinGate:
             decision = verdicts.deny(tool)
             if decision is not None and isinstance(message, Request | Notification):
                 deny(turn, plan, message, decision)
+
+    def sending(self, plan: Plan) -> None:
+        """It is sent now: a list is of whoever is reached now, as it is now."""
+        if plan.server.pin != "off" and plan.request.method == LIST:
+            plan.sent = self._pins.since(plan.server.name, self._where(plan.server))
 
     async def listed(self, plan: Plan, reply: Reply) -> Verdicts | None:
         """What may be seen of a list that came back; None if that does not depend on pins.
@@ -68,41 +84,50 @@ class PinGate:
         tools = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(tools, list):
             return Verdicts.of_nothing(plan.server.name, plan.server.pin)
-        starts = (plan.request.params or {}).get("cursor") is None
-        ends = not isinstance(result.get("nextCursor"), str)
-        name, mode = plan.server.name, plan.server.pin
-        return await self._pins.judge(name, mode, tools, starts=starts, ends=ends)
+        return await self._pins.judge(
+            plan.server.name,
+            plan.server.pin,
+            tools,
+            cursor=_text((plan.request.params or {}).get("cursor")),
+            following=_text(result.get("nextCursor")),
+            since=plan.sent,
+            where=self._where(plan.server),
+        )
 
     def heard(self, server: ToolServer, note: Note) -> None:
         """The server said something by itself: perhaps that its tools have changed."""
         if note.method == TOOLS_CHANGED and server.pin != "off":
             self._pins.stale(server.name)
 
-    async def _before(self, turn: Turn, plan: Plan, tool: str) -> Verdicts:
-        """What holds for a call of `tool`. Raises StoreUnavailable, ServerFailed."""
-        server = plan.server
-        self._see_who(server)
-        listing = partial(self._whole_list, turn, plan)
-        try:
-            return await self._pins.before_call(server.name, server.pin, tool, listing)
-        finally:
-            # The list may have started the process, which is not a reason to ask for another one.
-            self._looked_at[server.name] = server.place, self._carriers.life_of(server.place)
+    def _where(self, server: ToolServer) -> Where:
+        return Where(server.place, self._carriers.life_of(server.place))
 
-    def _see_who(self, server: ToolServer) -> None:
-        """A process that was started anew, or another address under the name: look once more."""
-        before = self._looked_at.get(server.name)
-        if before not in (None, (server.place, self._carriers.life_of(server.place))):
-            self._pins.stale(server.name)
 
-    async def _whole_list(self, turn: Turn, plan: Plan) -> list[object]:
-        """Every tool of the server of `plan`, asked for in the words of this request."""
-        carrier = self._carriers.of(plan.server.place)
+class _Listing:
+    """The server of `plan`, asked for its tools in the words of this request."""
+
+    def __init__(self, carriers: Carriers, turn: Turn, plan: Plan) -> None:
+        self._carriers = carriers
+        self._turn = turn
+        self._plan = plan
+
+    def where(self) -> Where:
+        """See Source."""
+        place = self._plan.server.place
+        return Where(place, self._carriers.life_of(place))
+
+    def is_heard(self) -> bool:
+        """See Source."""
+        return False
+
+    async def __call__(self) -> list[object]:
+        """See Source."""
+        carrier = self._carriers.of(self._plan.server.place)
         tools: list[object] = []
         cursor: str | None = None
         for page in range(_MOST_PAGES):
-            asked = _page(turn, plan, page, cursor)
-            result = await _answered(carrier, turn, asked)
+            asked = _page(self._turn, self._plan, page, cursor)
+            result = await _answered(carrier, self._turn, asked)
             found = result.get("tools", [])
             if not isinstance(found, list):
                 raise ServerFailed("malformed")
@@ -116,6 +141,10 @@ class PinGate:
                 break
             cursor = following
         raise ServerFailed("too_large")
+
+
+def _text(value: object) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 def _page(turn: Turn, plan: Plan, page: int, cursor: str | None) -> Plan:

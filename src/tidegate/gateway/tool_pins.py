@@ -5,13 +5,14 @@ what happens when either cannot be had. Does not live here: what a difference is
 (mcp.pins), where pins are kept (mcp.pin_store), how a list is fetched (whoever asks).
 
 A list is looked at whenever one passes, before the first call after a start, and before the next
-call after the server said that its tools have changed. What another process does to a book (an
+call after the server said that its tools have changed, was moved or started anew, or, in mode
+block, could not have told us for a minute. What another process does to a book (an
 approval, a change that it saw) holds here within a second, an approval for the very next call.
 """
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
@@ -21,65 +22,32 @@ import msgspec
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
-from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.tool_pins_known import HERE, Known, Since, Source, Where
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.mcp.pin_forms import Snapshot, Survey
+from tidegate.mcp.pin_forms import Snapshot
 from tidegate.mcp.pin_store import PinStore
-from tidegate.mcp.pins import EMPTY, Book, Event, Mode, Observed, Verdicts, observe, skeletons
+from tidegate.mcp.pins import Event, Mode, Observed, Verdicts, observe, skeletons
 
 logger = logging.getLogger(__name__)
-
-ListTools = Callable[[], Awaitable[Sequence[object]]]
-"""The whole list of a server, every page of it, as the server wrote it. Raises ServerFailed."""
 
 FRESH_S: Final = 1.0
 _LIST_S: Final = 30.0
 _AGAIN_S: Final = 5.0
+_REST_S: Final = 1.0
+_MOST_LISTS: Final = 3
 _MOST_TRIES: Final = 16
-_SHORT_LIST: Final = 10
 _MOST_LINES: Final = 20
 _STATES: Final = frozenset({"changed", "new", "flagged"})
 
 
-class _Known:
-    """What this process knows of one server: its book as it was read or written last."""
-
-    __slots__ = (
-        "again_s",
-        "book",
-        "checked",
-        "generation",
-        "mark",
-        "running",
-        "running_for",
-        "survey",
-        "turn",
-    )
-
-    def __init__(self) -> None:
-        self.book: Book = EMPTY
-        self.mark = 0
-        self.generation = 0
-        self.checked: int | None = None  # the generation of the last whole list
-        self.again_s = 0.0  # a list that could not be had is not asked for before
-        self.turn = asyncio.Lock()
-        self.running: asyncio.Task[None] | None = None
-        self.running_for = 0  # the generation it began in
-        self.survey = Survey()
-
-    @property
-    def is_checked(self) -> bool:
-        return self.checked == self.generation
-
-
 @dataclass(frozen=True, slots=True)
 class _Page:
-    """What was listed, and which part of the whole it is."""
+    """What was listed, whether it is all there is, and whether all has been seen with it."""
 
     tools: Mapping[str, Snapshot]
-    starts: bool = True
-    ends: bool = True
+    is_whole: bool = True
+    completes: bool = True
 
 
 class Pins:
@@ -103,7 +71,7 @@ class Pins:
         self._clock = clock
         self._metrics = metrics
         self._servers = servers
-        self._known: dict[str, _Known] = {}
+        self._known: dict[str, Known] = {}
         self._looked_s: float | None = None
         self._failed_s: float | None = None
         self._looking: asyncio.Task[None] | None = None
@@ -120,58 +88,78 @@ class Pins:
     def stale(self, server: str) -> None:
         """The server said that its tools have changed: its list is looked at before a call."""
         known = self._of(server)
-        known.generation += 1
-        known.again_s = 0.0
+        known.news += 1
+        known.rests_until_s = known.told_until_s = 0.0
 
     def differing(self) -> dict[str, int]:
         """How many tools of each configured server are not what was approved."""
         return {name: self._known[name].book.differing for name in self._configured()}
 
-    async def before_call(
-        self, server: str, mode: Mode, tool: str, list_tools: ListTools | None
-    ) -> Verdicts:
-        """What holds for a call of `tool` now.
+    def since(self, server: str, where: Where) -> Since:
+        """To be kept while a list that passes is on its way from there."""
+        return Since(self._of(server).news, where)
 
-        Without `list_tools` only the lists that pass are looked at. Cost: nothing but a look-up,
-        once a second a look into the store, and before the first call a whole list. In mode warn
-        both happen beside the call, which they cannot hinder.
+    def is_due(self, server: str, source: Source) -> bool:
+        """Whether a call would have the list of the server asked for."""
+        known, now_s = self._of(server), self._clock.monotonic_s()
+        return not self._is_checked(known, source) and now_s >= known.rests_until_s
+
+    async def before_call(self, server: str, mode: Mode, tool: str, source: Source) -> Verdicts:
+        """What holds for a call of `tool` that is sent to `source` at once.
+
+        Cost: nothing but a look-up, once a second a look into the store, and before the first
+        call a whole list. In mode warn both happen beside the call, which they cannot hinder.
         """
         known = self._of(server)
         if mode != "block":
-            self._look_beside(server, known, list_tools)
-            return Verdicts(server, mode, known.book, unchecked=not known.is_checked)
-        if not known.is_checked:
-            if list_tools is None:
-                raise ServerFailed("unchecked")
-            return await self.check(server, mode, list_tools)
+            is_checked = known.is_checked(source.where(), now_s=self._clock.monotonic_s())
+            self._look_beside(server, known, source)
+            return Verdicts(server, mode, known.book, unchecked=not is_checked)
+        try:
+            for _ in range(_MOST_LISTS):
+                if not self._is_checked(known, source):
+                    await self._list(server, known, source)
+                verdicts = await self._judged(server, mode, known, tool)
+                # While this waited it may have said that its tools changed, or been replaced.
+                if self._is_checked(known, source):
+                    return verdicts
+        except (StoreUnavailable, ServerFailed) as error:
+            self._note_unchecked(server, known, error)
+            raise
+        raise ServerFailed("unchecked")
+
+    async def _judged(self, server: str, mode: Mode, known: Known, tool: str) -> Verdicts:
         await self._look(at_most_s=FRESH_S)
         verdicts = Verdicts(server, mode, known.book)
         if verdicts.refuses(tool):
+            # It may have been approved a moment ago.
             await self._look(at_most_s=0.0)
             verdicts = Verdicts(server, mode, known.book)
         return verdicts
 
-    def _look_beside(self, server: str, known: _Known, list_tools: ListTools | None) -> None:
+    def _is_checked(self, known: Known, source: Source) -> bool:
+        now_s = self._clock.monotonic_s()
+        return known.is_checked(source.where(), now_s=now_s, heard=source.is_heard())
+
+    def _look_beside(self, server: str, known: Known, source: Source) -> None:
         """Begin whatever is due; at most one list a server, and a failed one rests."""
         now_s = self._clock.monotonic_s()
-        if known.is_checked:
+        if known.is_checked(source.where(), now_s=now_s):
             last_s = max(self._looked_s or 0.0, self._failed_s or 0.0)
             if now_s - last_s >= FRESH_S and not _runs(self._looking):
                 self._begin_look()
-        elif list_tools is not None and now_s >= known.again_s and not _runs(known.running):
-            task = self._begin_check(server, known, list_tools)
+        elif now_s >= known.told_until_s and not _runs(known.running):
+            task = self._begin_check(server, known, source)
             task.add_done_callback(partial(self._checked_beside, server, known))
 
-    def _checked_beside(self, server: str, known: _Known, task: "asyncio.Task[None]") -> None:
+    def _checked_beside(self, server: str, known: Known, task: "asyncio.Task[None]") -> None:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, StoreUnavailable | ServerFailed):
             self._note_unchecked(server, known, error)
 
-    def _begin_check(
-        self, server: str, known: _Known, list_tools: ListTools
-    ) -> "asyncio.Task[None]":
-        known.running_for = known.generation
-        task = asyncio.get_running_loop().create_task(self._check(server, list_tools))
+    def _begin_check(self, server: str, known: Known, source: Source) -> "asyncio.Task[None]":
+        known.running_for = known.news, source.where().place
+        task = asyncio.get_running_loop().create_task(self._check(server, source))
         task.add_done_callback(_heard)
         known.running = task
         return task
@@ -181,23 +169,29 @@ class Pins:
         self._looking.add_done_callback(_heard)
         return self._looking
 
-    async def check(self, server: str, mode: Mode, list_tools: ListTools) -> Verdicts:
-        """Have the list of the server and compare it; callers at the same time share one."""
-        known = self._of(server)
-        if _runs(known.running) and known.running_for != known.generation:
+    async def _list(self, server: str, known: Known, source: Source) -> None:
+        """Have the list of the server and compare it; callers at the same time share one.
+
+        One that could not be had is not asked for again at once, whoever wants it. Raises
+        StoreUnavailable and ServerFailed.
+        """
+        running, mine = known.running, False
+        if _runs(running) and known.running_for != (known.news, source.where().place):
             # It may hold the list from before the change.
-            await asyncio.wait((known.running,))
-        running = known.running
+            await asyncio.wait((running,))
+            running = known.running
+        if self._is_checked(known, source):
+            return
         if not _runs(running):
-            running = self._begin_check(server, known, list_tools)
+            if known.failure is not None and self._clock.monotonic_s() < known.rests_until_s:
+                raise _again(known.failure)
+            running, mine = self._begin_check(server, known, source), True
         try:
             await asyncio.shield(running)
-        except (StoreUnavailable, ServerFailed) as error:
-            self._note_unchecked(server, known, error)
-            if mode == "block":
+        except ServerFailed as failed:
+            # The session of another client is no reason to refuse this one.
+            if mine or failed.reason != "session_ended":
                 raise
-            return Verdicts(server, mode, known.book, unchecked=True)
-        return Verdicts(server, mode, known.book)
 
     async def judge(
         self,
@@ -205,17 +199,23 @@ class Pins:
         mode: Mode,
         tools: Sequence[object],
         *,
-        starts: bool = True,
-        ends: bool = True,
+        cursor: str | None = None,
+        following: str | None = None,
+        since: Since | None = None,
+        where: Where = HERE,
     ) -> Verdicts:
         """Compare a list that the server has just sent, as it wrote it, before it is shown.
 
-        `starts`: it is the first page, `ends`: the last one. Only both together show that a tool
-        is gone, and count as a check.
+        `cursor` is that of the page, None for the first one, `following` that of the next, None
+        for the last one. Only a page that is both shows that a tool is gone, and counts as a
+        check: of what was there `since` and is there still, `where` it is reached. Without
+        `since` nobody knows where the list came from.
         """
         known = self._of(server)
-        generation = known.generation
-        page = _Page(await _surveyed(known, tools), starts, ends)
+        is_whole = cursor is None and following is None
+        of = since.until(where) if since is not None else None
+        completes = is_whole or (of is not None and known.completes(of, cursor, following))
+        page = _Page(await known.surveyed(tools), is_whole, completes)
         try:
             await self._note(server, page)
         except StoreUnavailable as error:
@@ -224,8 +224,8 @@ class Pins:
                 raise
             observed = self._observed(server, known, page)
             return Verdicts(server, mode, observed.book, unchecked=True)
-        if starts and ends:
-            known.checked = generation
+        if is_whole and of is not None:
+            known.checked(of, now_s=self._clock.monotonic_s())
         return Verdicts(server, mode, known.book)
 
     async def close(self) -> None:
@@ -236,16 +236,23 @@ class Pins:
                 task.cancel()
         await self._store.close()
 
-    async def _check(self, server: str, list_tools: ListTools) -> None:
-        known = self._of(server)
-        generation = known.generation
+    async def _check(self, server: str, source: Source) -> None:
+        known, now_s = self._of(server), self._clock.monotonic_s()
+        since = Since(known.news, source.where())
         try:
             async with asyncio.timeout(_LIST_S):
-                tools = await list_tools()
-        except TimeoutError:
-            raise ServerFailed("timeout") from None
-        await self._note(server, _Page(await _surveyed(known, tools)))
-        known.checked = generation
+                tools = await source()
+            of = since.until(source.where())
+            await self._note(server, _Page(await known.surveyed(tools)))
+        except (TimeoutError, ServerFailed, StoreUnavailable) as error:
+            failure = ServerFailed("timeout") if isinstance(error, TimeoutError) else error
+            is_theirs = isinstance(failure, ServerFailed) and failure.reason == "session_ended"
+            if since.news == known.news and not is_theirs:
+                known.failure = failure
+                known.rests_until_s = self._clock.monotonic_s() + _REST_S
+            raise failure from None
+        if of is not None:
+            known.checked(of, now_s=now_s)
 
     async def _note(self, server: str, page: _Page) -> None:
         """Bring what was listed into the book, whoever else writes it. Raises StoreUnavailable."""
@@ -265,7 +272,7 @@ class Pins:
                 await self._look(at_most_s=0.0)
         raise StoreUnavailable("others write the pins of this server all the time")
 
-    def _observed(self, server: str, known: _Known, page: _Page) -> Observed:
+    def _observed(self, server: str, known: Known, page: _Page) -> Observed:
         def others() -> dict[str, str]:
             names = [name for name in self._configured() if name != server]
             books = [self._known[name].book for name in names]
@@ -276,8 +283,8 @@ class Pins:
             page.tools,
             now_s=self._clock.now_s(),
             others=others,
-            is_whole=page.starts and page.ends,
-            is_last=page.ends,
+            is_whole=page.is_whole,
+            is_last=page.completes,
         )
 
     async def _look(self, *, at_most_s: float) -> None:
@@ -311,7 +318,7 @@ class Pins:
             self._failed_s = None
             logger.warning("tool_pins_store_serves_again")
 
-    async def _take(self, server: str, known: _Known) -> None:
+    async def _take(self, server: str, known: Known) -> None:
         """The book as another process wrote it; one that went backwards was lost and is mended."""
         kept = await self._store.read(server)
         if kept is not None and kept.book.turn >= known.book.turn:
@@ -324,13 +331,13 @@ class Pins:
             logger.warning("tool_pins_restored", extra={"server": server})
 
     def _note_unchecked(
-        self, server: str, known: _Known, error: StoreUnavailable | ServerFailed
+        self, server: str, known: Known, error: StoreUnavailable | ServerFailed
     ) -> None:
         """Count it, and say so once in a while."""
         self._metrics.tool_pin(server=server, state="unchecked")
-        if (now_s := self._clock.monotonic_s()) < known.again_s:
+        if (now_s := self._clock.monotonic_s()) < known.told_until_s:
             return
-        known.again_s = now_s + _AGAIN_S
+        known.told_until_s = now_s + _AGAIN_S
         reason = error.reason if isinstance(error, ServerFailed) else "store_unavailable"
         logger.warning("tool_pins_unchecked", extra={"server": server, "reason": reason})
 
@@ -355,10 +362,10 @@ class Pins:
             self._of(name)
         return names
 
-    def _of(self, server: str) -> _Known:
+    def _of(self, server: str) -> Known:
         known = self._known.get(server)
         if known is None:
-            known = self._known[server] = _Known()
+            known = self._known[server] = Known()
         return known
 
 
@@ -371,20 +378,15 @@ def _problem(event: Event) -> dict[str, str]:
     return {"problem": "; ".join(parts)} if parts else {}
 
 
-async def _surveyed(known: _Known, tools: Sequence[object]) -> dict[str, Snapshot]:
-    """What a list says: at once if it is short or as it was, else from a thread."""
-    if (same := known.survey.recall(tools)) is not None:
-        return same
-    if len(tools) <= _SHORT_LIST or known.survey.knows(tools):
-        return known.survey.of(tools)
-    mine = Survey()
-    found = await beside_the_loop(LARGE_BYTES + 1, mine.of, tools)
-    known.survey = mine
-    return found
-
-
 def _runs(task: "asyncio.Task[None] | None") -> TypeGuard["asyncio.Task[None]"]:
     return task is not None and not task.done()
+
+
+def _again(failure: StoreUnavailable | ServerFailed) -> StoreUnavailable | ServerFailed:
+    """The same failure for somebody else."""
+    if isinstance(failure, ServerFailed):
+        return ServerFailed(failure.reason)
+    return StoreUnavailable(failure.detail)
 
 
 def _heard(task: "asyncio.Task[None]") -> None:
@@ -393,4 +395,4 @@ def _heard(task: "asyncio.Task[None]") -> None:
         task.exception()
 
 
-__all__ = ["FRESH_S", "ListTools", "Pins"]
+__all__ = ["FRESH_S", "Pins"]

@@ -101,6 +101,7 @@ class ToolRelay:
             )
             shaper = Shaper(turn, plan, running, self.sessions)
             cancel = partial(self._cancel, turn, plan, carrier, running)
+            self.pins.sending(plan)
             asked = plan.asked(turn, running.upstream_id, resumable=self._resumes(client))
             try:
                 with carrier.exchange(asked) as exchange:

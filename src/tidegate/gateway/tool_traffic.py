@@ -108,7 +108,8 @@ class ToolTraffic:
                     case "POST":
                         await self._post(turn, account, scope, receive)
                     case "GET":
-                        account.outcome = await self.streams.serve(turn, scope)
+                        intent = self._accounting.recorder.intent
+                        account.outcome = await self.streams.serve(turn, scope, intent)
                     case "DELETE":
                         await self._delete(turn)
                     case _:
@@ -128,7 +129,7 @@ class ToolTraffic:
         judging = judge if turn.policy.federation is None else judge_among
         plans = [judging(turn, each, relay.sessions, relay.calls) for each in messages]
         await beside_the_loop(len(data), mask, turn, plans)
-        await relay.pins.calls(turn, plans, messages)
+        await relay.pins.calls(turn, plans, messages, self._accounting.recorder.intent)
         async with AsyncExitStack() as stack:
             charges = await self._reserve(turn, plans, stack)
             if any(plan.forwards for plan in plans):

@@ -14,6 +14,7 @@ from tidegate.gateway.identify import TokenGate
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.respond import Responder
 from tidegate.gateway.tool_carrier import Asked
+from tidegate.gateway.tool_pins_known import Since
 from tidegate.gateway.tool_suspended import Resumable
 from tidegate.identity.keys import KeyTable
 from tidegate.jsonrpc import (
@@ -159,6 +160,7 @@ class Plan:
     was necessary; `headers` are those of the client that may go with it. `outcome` is the word for
     its end. `parts` are what is asked of each server for a request that we answer ourselves; None
     for one that goes to `server`. `suspended`: the request ended without its answer and goes on.
+    `sent`: of a list that is compared with pins, what was known when it was asked for.
     """
 
     message: Message
@@ -169,6 +171,7 @@ class Plan:
     outcome: str = "ok"
     parts: tuple["Plan", ...] | None = None
     suspended: Resumable | None = None
+    sent: Since | None = None
 
     @property
     def charged_tool(self) -> str | None:

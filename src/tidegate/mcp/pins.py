@@ -124,9 +124,9 @@ def observe(
     """What the list `tools` of a server makes of its book.
 
     `others`: names of the tools of other servers by their skeletons, asked for once at most.
-    `is_whole`: the list is
-    all of it, so that what is missing is gone; of a page that is not known. `is_last`: nothing
-    of the list comes behind it. Cost: linear in both.
+    `is_whole`: the list is all of it, so that what is missing is gone; of a page that is not
+    known. `is_last`: with it every page has been seen, so that more would be new. Cost: linear
+    in both.
     """
     pins, events, left_out = dict(book.pins), list[Event](), 0
     shapes: dict[str, str] | None = None

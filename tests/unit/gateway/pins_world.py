@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.tool_pins import Pins
+from tidegate.gateway.tool_pins_known import HERE, Where
 from tidegate.mcp.pin_store import Kept, MemoryPins, PinStore
 from tidegate.mcp.pins import Book, Mode, Verdicts, approve
 from tidegate.testing.clock import ManualClock
@@ -66,6 +67,14 @@ class Server:
     asked: int = 0
     error: Exception | None = None
     gate: asyncio.Event | None = None
+    at: Where = HERE
+    heard: bool = True
+
+    def where(self) -> Where:
+        return self.at
+
+    def is_heard(self) -> bool:
+        return self.heard
 
     async def __call__(self) -> list[object]:
         self.asked += 1
@@ -94,8 +103,20 @@ class World:
     async def call(self, tool: str = "read", mode: Mode = "block") -> Verdicts:
         return await self.pins.before_call("files", mode, tool, self.server)
 
-    async def judge(self, shown: list[object], mode: Mode = "block", **part: bool) -> Verdicts:
-        return await self.pins.judge("files", mode, shown, **part)
+    async def judge(
+        self,
+        shown: list[object],
+        mode: Mode = "block",
+        *,
+        page: str | None = None,
+        following: str | None = None,
+    ) -> Verdicts:
+        """`page` and `following` are cursors; without them it is the whole list."""
+        at = self.server.at
+        since = self.pins.since("files", at)
+        return await self.pins.judge(
+            "files", mode, shown, cursor=page, following=following, since=since, where=at
+        )
 
     async def idle(self) -> None:
         """Wait until nothing is looked at beside a call any more."""

@@ -39,8 +39,8 @@ def test_the_first_call_after_a_start_is_preceded_by_one_list(mode: Mode) -> Non
 
 def test_a_whole_list_that_passed_counts_as_a_check_and_a_page_does_not() -> None:
     async def body(world: World) -> None:
-        await world.judge(tools(read="first"), ends=False)
-        await world.judge(tools(write="first"), starts=False)
+        await world.judge(tools(read="first"), following="2")
+        await world.judge(tools(write="first"), page="2")
         await world.call()
         assert world.server.asked == 1
         other = world.beside()
@@ -247,7 +247,11 @@ def test_without_its_list_block_refuses_the_call_and_warn_passes_it(mode: Mode) 
             for _ in range(3):
                 with pytest.raises(ServerFailed, match="reset"):
                     await world.call(mode=mode)
-            assert world.server.asked == 3
+            assert world.server.asked == 1  # however many calls there are
+            world.clock.advance(2.0)
+            with pytest.raises(ServerFailed, match="reset"):
+                await world.call(mode=mode)
+            assert world.server.asked == 2
         else:
             for _ in range(3):
                 assert (await world.call(mode=mode)).word("read") == "unchecked"
@@ -264,23 +268,6 @@ def test_without_its_list_block_refuses_the_call_and_warn_passes_it(mode: Mode) 
             await world.call(mode=mode)
             await world.idle()
         assert (await world.call(mode=mode)).word("read") == ""
-
-    run(body)
-
-
-@pytest.mark.parametrize("mode", MODES)
-def test_without_a_way_to_ask_only_lists_that_pass_count(mode: Mode) -> None:
-    async def body(world: World) -> None:
-        async def call() -> Verdicts:
-            return await world.pins.before_call("files", mode, "read", None)
-
-        if mode == "block":
-            with pytest.raises(ServerFailed, match="unchecked"):
-                await call()
-        else:
-            assert (await call()).word("read") == "unchecked"
-        await world.judge(world.server.shown, mode=mode)
-        assert (await call()).word("read") == ""
 
     run(body)
 
@@ -348,11 +335,9 @@ def test_what_differs_is_known_from_the_start_and_a_store_that_is_away_stops_nob
 
 def test_a_list_that_never_comes_is_given_up() -> None:
     async def body(world: World) -> None:
-        async def never() -> list[object]:
-            raise TimeoutError
-
+        world.server.error = TimeoutError()
         with pytest.raises(ServerFailed, match="timeout"):
-            await world.pins.check("files", "block", never)
+            await world.call()
 
     run(body)
 
