@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Literal, Protocol, assert_never
+from typing import Final, Literal, Protocol, assert_never
 from urllib.parse import unquote
 
 from msgspec import Struct
@@ -289,24 +289,36 @@ def measure(unit: Unit, need: Need) -> int:
     return max(0, min(amount, MAX_AMOUNT))
 
 
+_ISSUED_BY: Final = "%@"
+"""Stands in no escaped name, and is no `/`: how many of those a key has says what it is."""
+
+
 def scope_key(per: Scope, principal: Principal) -> str:
-    """The name of the counter that `principal` shares with the others of its scope."""
+    """The name of the counter that `principal` shares with the others of its scope.
+
+    Two issuers may know two callers by one name: neither may use up what is the other's.
+    """
     match per:
         case "global":
             return "global"
         case "tenant":
             return f"tenant:{_escaped(principal.tenant)}"
         case "principal":
-            return f"principal:{_escaped(principal.tenant)}/{_escaped(principal.name)}"
+            issued = _ISSUED_BY + _escaped(principal.issuer) if principal.issuer else ""
+            return f"principal:{_escaped(principal.tenant)}/{_escaped(principal.name)}{issued}"
         case "key":
             who = f"{_escaped(principal.tenant)}/{_escaped(principal.name)}"
             return f"key:{who}/{_escaped(principal.key_id)}"
 
 
 def scope_names(key: str) -> tuple[str, ...]:
-    """The kind of a scope and the names in it, the tenant first; the reverse of `scope_key`."""
+    """The kind of a scope and the names in it, the tenant first; the reverse of `scope_key`.
+
+    Of a principal: tenant, name, and the issuer if there is one.
+    """
     kind, _, names = key.partition(":")
-    return (kind, *map(unquote, names.split("/"))) if names else (kind,)
+    parts = names.replace(_ISSUED_BY, "/").split("/")
+    return (kind, *map(unquote, parts)) if names else (kind,)
 
 
 def _escaped(name: str) -> str:

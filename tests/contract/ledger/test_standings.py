@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.ledger.ledgers import EACH_KIND, LEASE_S, SCOPE, run, take, tokens
-from tidegate.limits import Charge, Granted, Ledger, Limit, Refused, Standing
+from tidegate.limits import Charge, Granted, Ledger, Limit, LimitTable, Refused, Standing
+from tidegate.limits.ledger import Need, scope_names
+from tidegate.policy import Principal
 from tidegate.testing.clock import ManualClock
 
 pytestmark = pytest.mark.parametrize("kind", EACH_KIND)
@@ -109,5 +111,24 @@ def test_a_clock_that_was_set_is_seen_in_both_directions(kind: str, tmp_path: Pa
         clock.step(-7_200)
         assert not await take(ledger, "c", Charge(limit, SCOPE, 1))
         assert ledger.clock_ahead_s == -3_600
+
+    run(kind, tmp_path, body)
+
+
+def test_callers_of_one_name_from_two_issuers_have_windows_of_their_own(
+    kind: str, tmp_path: Path
+) -> None:
+    async def body(ledger: Ledger, clock: ManualClock) -> None:
+        once = Limit("once", "requests", 1, 60.0, per="principal")
+        table = LimitTable((once,))
+        issuers = ["", "https://one.example/a", "https://one.example/b"]
+        callers = [Principal("vera", "acme", (), "k", issuer=issuer) for issuer in issuers]
+        for number, caller in enumerate(callers):
+            charges = table.charges(caller, route="r", need=Need())
+            assert await take(ledger, f"first {number}", *charges)
+            assert not await take(ledger, f"second {number}", *charges)
+        found = await ledger.scopes([once])
+        names = {scope_names(key)[1:] for _, key in found}
+        assert names == {("acme", "vera", *([issuer] if issuer else [])) for issuer in issuers}
 
     run(kind, tmp_path, body)

@@ -234,5 +234,7 @@ def test_the_names_of_a_scope_come_back_as_they_were(name: str) -> None:
     who = Principal(name, name, (), name)
     assert scope_names(scope_key("key", who)) == ("key", name, name, name)
     assert scope_names(scope_key("principal", who)) == ("principal", name, name)
+    issued = Principal(name, name, (), name, issuer=name)
+    assert scope_names(scope_key("principal", issued)) == ("principal", name, name, name)
     assert scope_names(scope_key("tenant", who)) == ("tenant", name)
     assert scope_names(scope_key("global", who)) == ("global",)

@@ -1,6 +1,7 @@
 """Which limits concern a call, what they are asked for, and whose counter it is."""
 
 import itertools
+from dataclasses import replace
 
 import pytest
 
@@ -167,12 +168,34 @@ def test_the_scope_names_who_shares_a_counter(per: Scope, key: str) -> None:
     assert scope_key(per, VERA) == key
 
 
+def test_callers_of_one_name_share_a_counter_only_if_one_issuer_knows_both() -> None:
+    issuers = ["", "https://one.example", "https://two.example/a"]
+    callers = [Principal("vera", "acme", (), f"k{at}", issuer=by) for at, by in enumerate(issuers)]
+    of_each: dict[Scope, list[str]] = {
+        per: [scope_key(per, caller) for caller in callers]
+        for per in ("principal", "key", "tenant")
+    }
+    assert of_each["principal"] == [
+        "principal:acme/vera",
+        "principal:acme/vera%@https:%2F%2Fone.example",
+        "principal:acme/vera%@https:%2F%2Ftwo.example%2Fa",
+    ]
+    assert len(set(of_each["key"])) == 3
+    assert set(of_each["tenant"]) == {"tenant:acme"}
+    another_client = replace(callers[1], client="other", key_id="k9")
+    assert scope_key("principal", another_client) == of_each["principal"][1]
+
+
 def test_two_principals_never_share_a_counter_by_spelling() -> None:
     # "a" + "b/b" and "a/b" + "b" read alike if nothing is escaped.
     parts = ["a", "a/b", "b", "b/b", "a%2Fb", "a%", "/", "%2F", "a\x00b", "\ud800"]
     keys = [
         scope_key("principal", Principal(name, tenant, (), "k"))
         for tenant, name in itertools.product(parts, parts)
+    ]
+    keys += [
+        scope_key("principal", Principal(name, tenant, (), "k", issuer=issuer))
+        for tenant, name, issuer in itertools.product(parts, parts, parts)
     ]
     assert len(set(keys)) == len(keys)
     assert all(key.encode() and "\x00" not in key for key in keys)
