@@ -64,7 +64,7 @@ def test_what_a_server_says_by_itself_reaches_the_session_it_is_for() -> None:
         assert (record.surface, record.outcome, record.status) == ("mcp", "ok", 200)
         steps = {step.stage: step for step in record.steps}
         assert steps["stream"].values["reason"] == "server_ended"
-        assert [who for who, _ in world.records.intents].count(record.request_id) == 0
+        assert [who for who, _ in world.records.intents].count(record.request_id) == 1
 
     run(body)
 

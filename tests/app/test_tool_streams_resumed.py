@@ -77,7 +77,7 @@ def test_a_call_that_was_let_go_is_answered_by_a_get() -> None:
             "method": "tools/call",
             "tool": "get_status",
         }
-        assert [who for who, _ in world.records.intents] == ["request1", "request2"]
+        assert [who for who, _ in world.records.intents] == ["request1", "request2", "request3"]
 
     run(body)
 

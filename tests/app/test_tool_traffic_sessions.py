@@ -8,9 +8,7 @@ import pytest
 
 from tests.app.mcp_world import CREDENTIAL, Asked, World, ask, call, echo, events, tell, value
 from tests.app.virtual import run_timeless
-from tests.unit.mcp.asking import allow
 from tidegate.gateway.tool_upstream import ToolTimes
-from tidegate.mcp import RuleSet
 from tidegate.transport.upstream import Failure
 
 MODERN = "2026-07-28"
@@ -373,31 +371,5 @@ def test_a_subscription_runs_without_deadline_under_the_id_of_its_client() -> No
             for each in events(exchange):
                 meta = each.get("params", each.get("result"))["_meta"]
                 assert meta == {"io.modelcontextprotocol/subscriptionId": 1}
-
-    run(body)
-
-
-def test_a_subscription_is_narrowed_to_what_may_be_read() -> None:
-    async def body() -> None:
-        async def script(asked: Asked) -> None:
-            asked.head(200, STREAM)
-            for uri in ("file:///a/1", "file:///etc/passwd"):
-                updated = {"jsonrpc": "2.0", "method": "notifications/resources/updated"}
-                asked.event({**updated, "params": {"uri": uri}})
-            asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "result": {}})
-            asked.end()
-
-        rules = RuleSet([allow(resources=("file:///a/*",))])
-        world = World(script, rules=rules, hide_denied="list")
-        uris = ["file:///a/1", "file:///etc/passwd", "file:///a/../etc/passwd"]
-        headers = {"mcp_protocol_version": MODERN, "mcp_method": "subscriptions/listen"}
-        wish = {"resourceSubscriptions": uris}
-        message = ask("subscriptions/listen", notifications=wish, _meta=META)
-        answer = await world.post(message, accept=BOTH, **headers)
-        assert world.sent[0]["params"]["notifications"]["resourceSubscriptions"] == uris[:1]
-        assert [e["params"]["uri"] for e in events(answer) if "params" in e] == uris[:1]
-        message = ask("subscriptions/listen", notifications=1, _meta=META)
-        broken = await world.post(message, **headers)
-        assert value(broken)["error"]["code"] == -32602
 
     run(body)

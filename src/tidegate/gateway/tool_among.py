@@ -5,10 +5,9 @@ the same function and in each server's own names. Does not live here: that funct
 (mcp.authorize), the table of names (mcp.federation), asking and merging (tool_federation).
 """
 
-from functools import partial
 from typing import Final
 
-from tidegate.gateway.tool_call import aim_cancel, decided, deny, note
+from tidegate.gateway.tool_call import aim_cancel, decided, deny, may_use, narrowed, note
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn
 from tidegate.jsonrpc import Call, Message, Notification, Request, Response
 from tidegate.mcp.authorize import (
@@ -27,20 +26,12 @@ from tidegate.mcp.dry_run import TASKS
 from tidegate.mcp.eras import ADDED, REMOVED
 from tidegate.mcp.federation import Federation
 from tidegate.mcp.federation_messages import aimed, names_something, wished
-from tidegate.mcp.listing import narrow_subscription
 from tidegate.mcp.rules import without_rules
 from tidegate.mcp.sessions import RunningCalls, Sessions
 from tidegate.policy import Allow, Decision, Deny
 
 _LEGACY_ONLY: Final = frozenset({*REMOVED, "logging/setLevel", "ping"})
 _DESCRIBING: Final = frozenset({"initialize", "server/discover"})
-_FLAGS: Final = {
-    "toolsListChanged": "tools/list",
-    "promptsListChanged": "prompts/list",
-    "resourcesListChanged": "resources/list",
-}
-_PROBE: Final = Request(0, "logging/setLevel")
-"""A message that whoever may use something of a server may send to it."""
 
 
 def judge_among(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls) -> Plan:
@@ -62,7 +53,7 @@ def judge_among(turn: Turn, message: Message, sessions: Sessions, calls: Running
     elif message.method in _DESCRIBING or message.method in ("ping", "logging/setLevel"):
         _ours(turn, plan, message)
     elif message.method == "subscriptions/listen":
-        _subscribed(turn, plan, message, federation)
+        _subscribed(turn, plan, message, federation, sessions)
     else:
         _owned(turn, plan, message, sessions)
     return plan
@@ -147,10 +138,12 @@ def _ours(turn: Turn, plan: Plan, message: Request) -> None:
 
 def usable(turn: Turn) -> list[ToolServer]:
     """The servers of which the caller may use something."""
-    return [s for s in turn.policy.servers.values() if _decides(turn, s, _PROBE)]
+    return [server for server in turn.policy.servers.values() if may_use(turn, server)]
 
 
-def _subscribed(turn: Turn, plan: Plan, message: Request, federation: Federation) -> None:
+def _subscribed(
+    turn: Turn, plan: Plan, message: Request, federation: Federation, sessions: Sessions
+) -> None:
     """A subscription: at each server the part that it has to do with and the caller may hear."""
     params = message.params or {}
     wishes = wished(params, federation)
@@ -161,16 +154,11 @@ def _subscribed(turn: Turn, plan: Plan, message: Request, federation: Federation
         return
     parts = []
     for server in turn.policy.servers.values():
-        wish = {
-            key: value
-            for key, value in wishes[server.name].items()
-            if key not in _FLAGS or _decides(turn, server, Request(0, _FLAGS[key]))
-        }
-        own = Request(message.id, message.method, {**params, "notifications": wish})
-        narrowed = narrow_subscription(own, partial(turn.may_see, server))
-        heard = (narrowed.params or {}).get("notifications") if narrowed is not None else None
-        if narrowed is not None and isinstance(heard, dict) and any(heard.values()):
-            parts.append(Plan(narrowed, server, turn.headers))
+        wish = {**params, "notifications": wishes[server.name]}
+        kept = narrowed(turn, server, Request(message.id, message.method, wish), sessions)
+        heard = (kept.params or {}).get("notifications") if kept is not None else None
+        if kept is not None and isinstance(heard, dict) and any(heard.values()):
+            parts.append(Plan(kept, server, turn.headers))
     plan.parts = tuple(parts)
 
 
@@ -189,11 +177,6 @@ def _owned(turn: Turn, plan: Plan, message: Request, sessions: Sessions) -> None
     note(turn, plan.server, message, decision)
     if isinstance(decision, Deny):
         deny(turn, plan, message, decision)
-
-
-def _decides(turn: Turn, server: ToolServer, message: Request) -> bool:
-    """Whether the caller may send this there."""
-    return isinstance(authorize(message, turn.principal, turn.rules, server=server.name), Allow)
 
 
 __all__ = ["judge_among", "usable"]

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate import sse, strictjson
 from tidegate.gateway.respond import Header, Responder
+from tidegate.gateway.tool_call import may_use
 from tidegate.gateway.tool_turn import Plan, Turn
 from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
@@ -22,7 +23,14 @@ from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY, accepts_events
 from tidegate.mcp.federation_messages import Shown
-from tidegate.mcp.listing import filter_result, filter_tasks, made_private, may_hear
+from tidegate.mcp.listing import (
+    filter_result,
+    filter_tasks,
+    is_of_own_task,
+    made_private,
+    may_hear,
+    without_offer,
+)
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
 from tidegate.mcp.stream_places import PRIMED, UNMARKED, Mark
 from tidegate.redaction import Counts
@@ -32,18 +40,23 @@ if TYPE_CHECKING:
     from tidegate.mcp.pins import Verdicts
 
 T = TypeVar("T")
+_DESCRIBING: Final = ("initialize", "server/discover")
 COMMENT: Final = b": keep-alive\n\n"
 _SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The last message for one request: its JSON value, and its bytes if they are at hand."""
+    """The last message for one request: its JSON value, and its bytes if they are at hand.
+
+    `own`: it is a refusal of ours, which looks the same whether a server was asked or not.
+    """
 
     message: Tree
     status: int = 200
     raw: bytes | None = None
     headers: tuple[Header, ...] = ()
+    own: bool = False
 
     @property
     def data(self) -> bytes:
@@ -56,7 +69,7 @@ class Answer:
         raw = json.dumps(refusal.body, separators=(",", ":")).encode("ascii")
         challenge = refusal.challenge
         headers = () if challenge is None else ((b"www-authenticate", challenge.encode("latin-1")),)
-        return cls(refusal.body, refusal.status, raw, headers)
+        return cls(refusal.body, refusal.status, raw, headers, own=True)
 
 
 class Shaper:
@@ -144,7 +157,11 @@ class Shaper:
         params = aside.message.get("params")
         known = params if isinstance(params, dict) else None
         if isinstance(aside, Note):
-            if turn.hides and not may_hear(Notification(aside.method, known), self._may_see):
+            told = Notification(aside.method, known)
+            if turn.hides and not may_hear(told, self._may_see):
+                return None
+            # What comes in an upstream session of the client's own is about nobody else.
+            if turn.upstream_session is None and not is_of_own_task(told, self._owns):
                 return None
         elif turn.upstream_session is None:
             return None  # nowhere to send the client's answer; and never in the modern era
@@ -196,14 +213,19 @@ class Shaper:
         hides = turn.hides and self.call.method in LISTED_KIND
         if (hides or blocks) and not isinstance(result, dict):
             raise ServerFailed("malformed")
+        if self.call.method in _DESCRIBING and not may_use(turn, self._server):
+            result = without_offer(result)
         if turn.hides:
             result = filter_result(result, self._may_see)
         if blocks:
             result = filter_result(result, self._is_approved)
         if self.call.method == "tasks/list":
-            owned = partial(self._sessions.task_tool, turn.principal, self._server.name)
-            result = filter_tasks(result, lambda task_id: owned(task_id) is not None)
+            result = filter_tasks(result, self._owns)
         return made_private(result)
+
+    def _owns(self, task_id: str) -> bool:
+        holder = self._sessions.task_tool(self._turn.principal, self._server.name, task_id)
+        return holder is not None
 
     def _is_approved(self, subject: Subject) -> bool:
         if subject.kind != "tools":
@@ -299,7 +321,8 @@ class ClientSide:
 
     async def final(self, answer: Answer, *, streamed: bool, mark: Mark = UNMARKED) -> None:
         """The answer; `streamed`: the upstream sent it in an event stream."""
-        if self._responder.started or (streamed and self._named and answer.status == 200):
+        in_stream = streamed and self._named and answer.status == 200 and not answer.own
+        if self._responder.started or in_stream:
             await self._begin()
             await self._responder.end(event_of(answer.data, mark))
         else:

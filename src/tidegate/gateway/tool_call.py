@@ -52,6 +52,8 @@ from tidegate.mcp.sessions import RunningCalls, Session, Sessions
 from tidegate.policy import Allow, Decision, Deny
 from tidegate.redaction import redact_tree
 
+_PROBE: Final = "logging/setLevel"
+"""What whoever may use something of a server may send to it."""
 _STEP_NAME: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
@@ -154,8 +156,8 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
         plan.forwards = answers
         return plan
     decision = decided(turn, server, message, sessions)
-    if isinstance(decision, Allow) and message.method == "subscriptions/listen":
-        decision = _narrow(turn, plan, decision)
+    if isinstance(decision, Allow) and message.method == LISTEN:
+        decision = _narrow(turn, plan, decision, sessions)
     note(turn, server, message, decision)
     if isinstance(decision, Deny):
         deny(turn, plan, message, decision)
@@ -207,15 +209,38 @@ def mask(turn: Turn, plans: Sequence[Plan]) -> None:
             plan.refuse(error, turn)
 
 
-def _narrow(turn: Turn, plan: Plan, decision: Decision) -> Decision:
-    """A subscription keeps the URIs that may be read."""
+def may_send(turn: Turn, server: ToolServer, method: str) -> bool:
+    """Whether the caller may send this method, which names nothing, to a server."""
+    decision = authorize(Request(0, method), turn.principal, turn.rules, server=server.name)
+    return isinstance(decision, Allow)
+
+
+def may_use(turn: Turn, server: ToolServer) -> bool:
+    """Whether the caller may use anything of a server at all."""
+    return may_send(turn, server, _PROBE)
+
+
+def narrowed(
+    turn: Turn, server: ToolServer, message: Request, sessions: Sessions
+) -> Request | None:
+    """What of a subscription the caller may hear; None if it is malformed."""
+
+    def owned(task_id: str) -> bool:
+        return sessions.task_tool(turn.principal, server.name, task_id) is not None
+
+    visible, lists = partial(turn.may_see, server), partial(may_send, turn, server)
+    return narrow_subscription(message, visible, lists, owned)
+
+
+def _narrow(turn: Turn, plan: Plan, decision: Decision, sessions: Sessions) -> Decision:
+    """A subscription keeps what its caller may hear of."""
     message = plan.message
     if not isinstance(message, Request):
         return Deny(METHODS, INVALID_PARAMS)
-    narrowed = narrow_subscription(message, partial(turn.may_see, plan.server))
-    if narrowed is None:
+    kept = narrowed(turn, plan.server, message, sessions)
+    if kept is None:
         return Deny(METHODS, INVALID_PARAMS)
-    plan.message = narrowed
+    plan.message = kept
     return decision
 
 
@@ -298,6 +323,8 @@ __all__ = [
     "deny",
     "judge",
     "mask",
+    "may_use",
+    "narrowed",
     "note",
     "place",
     "place_ending",

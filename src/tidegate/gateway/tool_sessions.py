@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.tool_turn import Turn
-from tidegate.jsonrpc import Id, Message, Response, typed
+from tidegate.jsonrpc import Id, Message, Request, Response, typed
 from tidegate.mcp import session_papers as papers
 from tidegate.mcp.answers import Ask, Note, Reply
-from tidegate.mcp.eras import MODERN
-from tidegate.mcp.listing import listed_tasks
+from tidegate.mcp.eras import LISTEN, MODERN
+from tidegate.mcp.listing import listed_tasks, subscribed_tasks
 from tidegate.mcp.session_papers import QUESTIONS, TASKS
 from tidegate.mcp.sessions import Session, Sessions, owner_of
 from tidegate.mcp.shelf import Kind, Mark, Shelf
@@ -103,6 +103,9 @@ class ToolSessions:
             else:
                 task_id = (message.params or {}).get("taskId")
                 await self.bring_task(turn.principal, turn.policy.servers, task_id)
+                if isinstance(message, Request) and message.method == LISTEN:
+                    for each in subscribed_tasks(message):
+                        await self.bring_task(turn.principal, turn.policy.servers, each)
 
     async def learn(self, shaper: "Shaper", message: Reply | Note | Ask) -> None:
         """Shaper.learn, for every process: what an answer begins, before the client hears of it.

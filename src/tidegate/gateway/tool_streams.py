@@ -25,7 +25,7 @@ from tidegate.gateway.identify import identify
 from tidegate.gateway.respond import Scope
 from tidegate.gateway.tool_among import usable
 from tidegate.gateway.tool_answer import Answer, ClientSide, Shaper, event_of
-from tidegate.gateway.tool_call import place_listening
+from tidegate.gateway.tool_call import may_use, place_listening
 from tidegate.gateway.tool_carrier import Exchange
 from tidegate.gateway.tool_hearing import Hearing, Over
 from tidegate.gateway.tool_hearing_among import Part, hear_all
@@ -43,6 +43,7 @@ from tidegate.mcp.eras import accepts_events
 from tidegate.mcp.sessions import Owner, RunningCall, Session, owner_of
 from tidegate.mcp.stream_places import STANDING, UNMARKED, Mark, Place, place
 from tidegate.policy import Principal
+from tidegate.records.entries import Trail
 
 _LAST_EVENT: Final = b"last-event-id"
 _FAILED: Final = "gateway.upstream_failed"
@@ -145,12 +146,20 @@ class ToolStreams:
             finally:
                 self._standing.discard(client)
 
-    async def serve(self, turn: Turn, scope: Scope) -> str:
-        """Answer one GET; the word for its end. Raises Rejected and TidegateError."""
+    async def serve(
+        self, turn: Turn, scope: Scope, intent: Callable[[Trail], Awaitable[None]]
+    ) -> str:
+        """Answer one GET; the word for its end. Raises Rejected and TidegateError.
+
+        `intent` commits the record of what is about to be done.
+        """
         session = place_listening(turn, self._relay.sessions, self._clock.monotonic_s())
         if not accepts_events(turn.headers, named=False):
             raise _refused("The answer is an event stream, which must be accepted", 406)
+        if turn.upstream_session is not None and not may_use(turn, _server(turn)):
+            raise MethodNotAllowed("GET")
         last = _last_place(scope, session)
+        await intent(turn.trail)
         with self.slot(turn.principal):
             if turn.upstream_session is None:
                 return await self._listen_among(turn, session, scope)

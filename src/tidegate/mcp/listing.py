@@ -90,6 +90,15 @@ def listed_tasks(result: object) -> list[str]:
     return [task_id for task_id in named if task_id]
 
 
+def without_offer(result: object) -> object:
+    """What a server says of itself, for somebody who may use nothing of it: no more than that it
+    is there."""
+    if not isinstance(result, dict):
+        return result
+    kept = {key: value for key, value in result.items() if key != "instructions"}
+    return {**kept, "capabilities": {}} if "capabilities" in kept else kept
+
+
 def made_private(result: object) -> object:
     """`result` with `cacheScope` private: what passed an authorization is not for others."""
     if not isinstance(result, dict) or result.get("cacheScope", "private") == "private":
@@ -97,10 +106,34 @@ def made_private(result: object) -> object:
     return {**result, "cacheScope": "private"}
 
 
-def narrow_subscription(request: Request, visible: Visible) -> Request | None:
-    """A subscriptions/listen without the URIs the caller may not read; None if it is malformed.
+FLAGS: Final[Mapping[str, str]] = {
+    "toolsListChanged": "tools/list",
+    "promptsListChanged": "prompts/list",
+    "resourcesListChanged": "resources/list",
+}
+"""Members of a subscription's filter, and the list whose changes each is about."""
+_MOST_TASKS: Final = 100
 
-    The same object if nothing is taken away. The upstream then acknowledges what is left.
+
+def subscribed_tasks(request: Request) -> list[str]:
+    """The tasks that a subscriptions/listen names (the extension for tasks), up to a hundred."""
+    wanted = (request.params or {}).get("notifications")
+    named = wanted.get("taskIds") if isinstance(wanted, dict) else None
+    ids = named[:_MOST_TASKS] if isinstance(named, list) else []
+    return [each for each in ids if isinstance(each, str)]
+
+
+def narrow_subscription(
+    request: Request,
+    visible: Visible,
+    lists: Callable[[str], bool],
+    owned: Callable[[str], bool],
+) -> Request | None:
+    """A subscriptions/listen without what the caller may not hear of; None if it is malformed.
+
+    `lists`: whether it may send this method, `owned`: whether a task is its own. What the filter
+    of an extension names that is not known here is left out. The same object if nothing is taken
+    away. The upstream then acknowledges what is left.
     """
     params = request.params or {}
     wanted = params.get("notifications")
@@ -109,11 +142,18 @@ def narrow_subscription(request: Request, visible: Visible) -> Request | None:
     uris = wanted.get("resourceSubscriptions", [])
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
         return None
-    kept = [uri for uri in uris if visible(Subject("resources", uri))]
-    if len(kept) == len(uris):
+    kept: Tree = {}
+    for member, value in wanted.items():
+        if member in FLAGS:
+            if lists(FLAGS[member]):
+                kept[member] = value
+        elif member == "resourceSubscriptions":
+            kept[member] = [uri for uri in uris if visible(Subject("resources", uri))]
+        elif member == "taskIds":
+            kept[member] = [each for each in subscribed_tasks(request) if owned(each)]
+    if kept == wanted:
         return request
-    narrowed = {**wanted, "resourceSubscriptions": kept}
-    return Request(request.id, request.method, {**params, "notifications": narrowed})
+    return Request(request.id, request.method, {**params, "notifications": kept})
 
 
 def may_hear(notification: Notification, visible: Visible) -> bool:
@@ -124,12 +164,24 @@ def may_hear(notification: Notification, visible: Visible) -> bool:
     return isinstance(uri, str) and visible(Subject("resources", uri))
 
 
+def is_of_own_task(notification: Notification, owned: Callable[[str], bool]) -> bool:
+    """Whether a notification tells of no task, or of one that is the caller's."""
+    if not notification.method.startswith("notifications/tasks"):
+        return True
+    task_id = (notification.params or {}).get("taskId")
+    return isinstance(task_id, str) and owned(task_id)
+
+
 __all__ = [
+    "FLAGS",
     "Visible",
     "filter_result",
     "filter_tasks",
+    "is_of_own_task",
     "listed_tasks",
     "made_private",
     "may_hear",
     "narrow_subscription",
+    "subscribed_tasks",
+    "without_offer",
 ]

@@ -1,5 +1,6 @@
 """Does a list show what may be called, and keep everything beside it?"""
 
+from collections.abc import Collection
 from itertools import product
 
 import pytest
@@ -10,9 +11,12 @@ from tidegate.mcp.authorize import Subject
 from tidegate.mcp.listing import (
     filter_result,
     filter_tasks,
+    is_of_own_task,
     made_private,
     may_hear,
     narrow_subscription,
+    subscribed_tasks,
+    without_offer,
 )
 
 
@@ -96,25 +100,67 @@ def subscription(notifications: object) -> Request:
     return ask("subscriptions/listen", notifications=notifications, _meta={"a": 1})
 
 
+def narrow(
+    asked: Request, lists: Collection[str] = ("tools/list", "prompts/list")
+) -> Request | None:
+    return narrow_subscription(
+        asked, visible, lists=lists.__contains__, owned=lambda task_id: task_id == "mine"
+    )
+
+
 def test_a_subscription_loses_the_uris_that_may_not_be_read() -> None:
     asked = subscription({"toolsListChanged": True, "resourceSubscriptions": ["a:1", "a:secret"]})
-    narrowed = narrow_subscription(asked, visible)
     wanted = {"toolsListChanged": True, "resourceSubscriptions": ["a:1"]}
-    assert narrowed == subscription(wanted)
+    assert narrow(asked) == subscription(wanted)
+
+
+def test_a_subscription_loses_what_is_not_the_callers_to_hear_of() -> None:
+    tasks = ["mine", "hers", 1]
+    asked = subscription(
+        {"toolsListChanged": True, "promptsListChanged": False, "taskIds": tasks, "other": ["x"]}
+    )
+    assert narrow(asked) == subscription(
+        {"toolsListChanged": True, "promptsListChanged": False, "taskIds": ["mine"]}
+    )
+    assert narrow(asked, lists=("prompts/list",)) == subscription(
+        {"promptsListChanged": False, "taskIds": ["mine"]}
+    )
+    assert narrow(subscription({"taskIds": "mine"})) == subscription({"taskIds": []})
+    many = subscription({"taskIds": ["mine"] * 200})
+    assert len(subscribed_tasks(many)) == 100
+    assert narrow(many) == subscription({"taskIds": ["mine"] * 100})
+
+
+@pytest.mark.parametrize("method", ["notifications/tasks", "notifications/tasks/status"])
+def test_news_of_a_task_is_for_its_owner(method: str) -> None:
+    def owned(task_id: str) -> bool:
+        return task_id == "mine"
+
+    assert is_of_own_task(tell(method, taskId="mine"), owned)
+    for named in ({"taskId": "hers"}, {"taskId": 1}, {}):
+        assert not is_of_own_task(tell(method, **named), owned)
+    assert is_of_own_task(tell("notifications/message", taskId="hers"), owned)
+
+
+def test_who_may_use_nothing_is_offered_nothing() -> None:
+    said = {"protocolVersion": "v", "capabilities": {"tools": {}}, "instructions": "secret"}
+    assert without_offer(said) == {"protocolVersion": "v", "capabilities": {}}
+    for other in ({}, {"a": 1}, None, [1]):
+        assert without_offer(other) == other
 
 
 def test_a_subscription_without_hidden_uris_is_the_same() -> None:
     for wanted in ({}, {"toolsListChanged": True}, {"resourceSubscriptions": ["a:1"]}):
         asked = subscription(wanted)
-        assert narrow_subscription(asked, visible) is asked
+        assert narrow(asked) is asked
 
 
 @pytest.mark.parametrize(
     "wanted", [None, [], "x", {"resourceSubscriptions": "a:1"}, {"resourceSubscriptions": [1]}]
 )
 def test_a_malformed_subscription_is_none(wanted: object) -> None:
-    assert narrow_subscription(subscription(wanted), visible) is None
-    assert narrow_subscription(ask("subscriptions/listen"), visible) is None
+    assert narrow(subscription(wanted)) is None
+    assert narrow(ask("subscriptions/listen")) is None
 
 
 @pytest.mark.parametrize(
