@@ -26,6 +26,8 @@ _MOST_MARKS: Final = 30
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//[^/?#]*)?([^?#]*)([?#].*)?")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _SLASHES: Final = re.compile(r"/{2,}")
+_STEPS: Final = re.compile(r"[/?#]")
+_STEPS_OF_FILE: Final = re.compile(r"[/?#&=;]")
 _PARAMETERS: Final = re.compile(r";[^/]*")
 _UNSEEN: Final = bytes((*range(0x21), 0x7F))
 """What of ASCII nobody sees: blanks and control characters."""
@@ -111,9 +113,10 @@ def canonical_uri(uri: str) -> str | None:
     Scheme and authority in lower case, a default port left out, percent escapes decoded; a file
     of this host has an empty authority. Refused: no scheme, a scheme or authority outside of
     ASCII, blanks, invisible characters and backslashes (a blank may be written %20), broken or
-    doubled escapes, and dot segments, also escaped, in other widths or with parameters: no
-    honest client sends them, and servers disagree about what they mean. Sources: RFC 3986
-    section 6.2, RFC 8089 section 2.
+    doubled escapes, and dot segments, also escaped, in other widths or with parameters, in the
+    query and the fragment as well: no honest client sends them, and servers disagree about what
+    they mean (some take all that follows the scheme for a path). A file needs a path from the
+    root. Sources: RFC 3986 section 6.2, RFC 8089 section 2.
     """
     match = _URI.fullmatch(uri)
     if match is None or len(uri) > _MAX_URI_CHARS or any(map(is_invisible, uri)):
@@ -131,9 +134,9 @@ def canonical_uri(uri: str) -> str | None:
         return None
     if any(c != " " and is_invisible(c) for c in plain):
         return None
-    if not (scheme + authority).isascii() or _has_dot_segment(path):
+    if not (scheme + authority).isascii() or _has_dot_segment(plain, scheme):
         return None
-    return plain
+    return None if scheme == "file" and not path.startswith("/") else plain
 
 
 def _plain_authority(scheme: str, authority: str, path: str) -> str:
@@ -142,8 +145,11 @@ def _plain_authority(scheme: str, authority: str, path: str) -> str:
     return authority.removesuffix(_DEFAULT_PORTS.get(scheme, ":")).removesuffix(":")
 
 
-def _has_dot_segment(path: str) -> bool:
-    return any(step.split(";")[0] in (".", "..") for step in compatible(path).split("/"))
+def _has_dot_segment(plain: str, scheme: str) -> bool:
+    text = compatible(plain).removeprefix(f"{scheme}:")
+    # A query of the web may well say `path=../a`; one of a file says nothing.
+    steps = (_STEPS_OF_FILE if scheme == "file" else _STEPS).split(text)
+    return any(step.split(";")[0].strip() in (".", "..") for step in steps)
 
 
 def loose_uri(plain: str) -> str:

@@ -67,7 +67,11 @@ def _readings(uri: str) -> set[str]:
     """The URI as it is, as it should be, and as a careless server may take it."""
     plain = canonical_uri(uri) or uri
     loose = loose_uri(plain)
-    return {uri, plain, loose, loose.removesuffix("/")}
+    readings = {uri, plain, loose, loose.removesuffix("/")}
+    if plain.startswith("file://") and not plain.startswith("file:///"):
+        # A host as the first folder: so a reader takes it that cuts the scheme off.
+        readings.add(loose_uri(f"file:///{plain[7:]}"))
+    return readings
 
 
 def _plain_pattern(pattern: str) -> str:

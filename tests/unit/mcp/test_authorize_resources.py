@@ -1,6 +1,12 @@
 """Is a resource decided by what its URI means, however it is spelled?"""
 
+import posixpath
+from collections.abc import Callable
+from urllib.parse import unquote, urlparse, urlsplit
+
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from tests.unit.mcp.asking import VIEWER, allow, ask, deny
 from tidegate.mcp import RuleSet, authorize
@@ -66,6 +72,11 @@ def test_a_resource_is_judged_by_its_canonical_uri(method: str, uri: str, *, all
         "file:///ETC/passwd",
         "file:///%65tc/passwd",
         "file:///etc;x/passwd",
+        "file:etc/passwd",
+        "file://etc/passwd",
+        "file:///x/?/../../etc/passwd",
+        "file:///x/#/../../etc/passwd",
+        "file:///x?/../etc/passwd",
         "file:///etc/passwd/",
         "file:///x/..;/etc/passwd",
         "file:///x/\uff0e\uff0e/etc/passwd",
@@ -117,3 +128,44 @@ def test_a_pattern_means_the_same_in_every_spelling(pattern: str, uri: str) -> N
 def test_an_escaped_star_in_a_pattern_is_no_star() -> None:
     rules = RuleSet([allow(resources=("file:///a%2A",))])
     assert isinstance(authorize(ask("resources/read", uri="file:///ab"), VIEWER, rules), Deny)
+
+
+def _cut(uri: str) -> str:
+    """What a reader takes for a path that only cuts the scheme off."""
+    return uri.partition(":")[2].removeprefix("//")
+
+
+READERS: tuple[Callable[[str], str], ...] = (
+    _cut,
+    lambda uri: unquote(_cut(uri)),
+    lambda uri: urlsplit(uri).path,
+    lambda uri: unquote(urlsplit(uri).path),
+    lambda uri: unquote(urlparse(uri).path),
+    lambda uri: urlsplit(unquote(uri)).path,
+    lambda uri: urlsplit(uri).path + "?" + urlsplit(uri).query,
+    lambda uri: unquote(_cut(uri).replace("?", "/").replace("#", "/")),
+    lambda uri: urlsplit(uri).netloc + unquote(urlsplit(uri).path),
+    lambda uri: "/".join(step.split(";")[0] for step in unquote(_cut(uri)).split("/")),
+)
+PARTS = ["docs", "secret", "/", "..", ".", "?", "#", ";", "&", "=", "%20", "a"]
+PARTS += ["%2e", "%2F", "%3f", "%23", "%252e", "\uff0e", "\\", "/../", "/?/../../secret/"]
+URIS = st.builds(
+    lambda start, parts: start + "".join(parts),
+    st.sampled_from(["file:///docs", "file:///docs/", "file:///", "file://", "file:"]),
+    st.lists(st.sampled_from(PARTS), max_size=7),
+)
+
+
+@pytest.mark.full
+@settings(max_examples=3000)
+@given(URIS)
+def test_no_reader_of_a_file_uri_leaves_what_is_allowed_or_reaches_what_is_denied(uri: str) -> None:
+    asked = ask("resources/read", uri=uri)
+    paths = [posixpath.normpath(posixpath.join("/", read(uri))) for read in READERS]
+    within = RuleSet([allow(resources=("file:///docs/*",))])
+    if isinstance(authorize(asked, VIEWER, within), Allow):
+        # Who decodes nothing finds a file of that very name at most.
+        assert [path for path in paths if not f"{unquote(path)}/".startswith("/docs/")] == []
+    without = RuleSet([allow(), deny(resources=("file:///secret/*",))])
+    if isinstance(authorize(asked, VIEWER, without), Allow):
+        assert [path for path in paths if path.startswith("/secret/")] == []
