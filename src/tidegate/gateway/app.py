@@ -176,6 +176,7 @@ class Gateway:
     def let_go(self) -> None:
         """A drain begins: end the streams that would never end by themselves."""
         self._tools.streams.let_go()
+        self._carriers.let_go()
 
     def cut(self) -> None:
         """The drain limit is reached: end every answer that still runs, honestly."""
@@ -220,6 +221,7 @@ class Gateway:
         self._revision = revision
         self._targets.retain(revision.targets)
         self._carriers.retain(revision.tool_places)
+        self._carriers.watch_only(revision.tools.pinned_servers)
         self._token_keys.retain(revision.issuers)
         self._paths = self._path_table()
         self.readiness.revision = revision.config.revision
@@ -319,7 +321,11 @@ class Gateway:
                 self._sessions,
             ),
             clock=self._clock,
-            caps=StreamCaps(caps.mcp_streams, caps.mcp_streams_per_principal),
+            caps=StreamCaps(
+                caps.mcp_streams,
+                caps.mcp_streams_per_principal,
+                caps.mcp_requests_per_principal,
+            ),
         )
 
     def _watch(self) -> None:

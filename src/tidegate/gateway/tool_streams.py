@@ -7,8 +7,7 @@ tool_subscribed), which calls can be taken up again (tool_suspended), the ids of
 (mcp.stream_places).
 """
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Final
@@ -17,7 +16,6 @@ from tidegate.clock import Clock
 from tidegate.errors import (
     MethodNotAllowed,
     Overloaded,
-    RateLimited,
     StoreUnavailable,
     TidegateError,
 )
@@ -30,6 +28,7 @@ from tidegate.gateway.tool_carrier import Exchange
 from tidegate.gateway.tool_hearing import Hearing, Over
 from tidegate.gateway.tool_hearing_among import Part, hear_all
 from tidegate.gateway.tool_relay import RESUMED, ToolRelay, note_failed
+from tidegate.gateway.tool_shares import Shares
 from tidegate.gateway.tool_subscribed import Subscriber, serve_until_over
 from tidegate.gateway.tool_suspended import Resumable
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolServer, ToolTrafficPolicy, Turn
@@ -40,9 +39,8 @@ from tidegate.mcp.answers import generic
 from tidegate.mcp.authorize import subject_of
 from tidegate.mcp.denials import Refusal
 from tidegate.mcp.eras import accepts_events
-from tidegate.mcp.sessions import Owner, RunningCall, Session, owner_of
+from tidegate.mcp.sessions import RunningCall, Session, owner_of
 from tidegate.mcp.stream_places import STANDING, UNMARKED, Mark, Place, place
-from tidegate.policy import Principal
 from tidegate.records.entries import Trail
 
 _LAST_EVENT: Final = b"last-event-id"
@@ -69,10 +67,14 @@ _NOBODYS: Final = Request(0, "")
 
 @dataclass(frozen=True, slots=True)
 class StreamCaps:
-    """How many streams may be open: of all clients of this process, and of one principal."""
+    """How many streams may be open: of all clients of this process, and of one principal.
+
+    `requests`: how many of its requests may be served at a time, streams among them.
+    """
 
     all: int = 500
     of_principal: int = 50
+    requests: int = 500
 
 
 class ToolStreams:
@@ -89,36 +91,18 @@ class ToolStreams:
         self._policy = policy
         self._clock = clock
         self._times = relay.times
-        self._caps = caps or StreamCaps()
-        self._held: dict[Owner, int] = {}
+        caps = caps or StreamCaps()
+        self._open = Shares(
+            "streams",
+            most=caps.all,
+            of_principal=caps.of_principal,
+            retry_after_s=relay.times.keep_alive_s,
+        )
         self._standing: set[Hearing | Subscriber] = set()
         self._is_leaving = False
 
     def __len__(self) -> int:
-        return sum(self._held.values())
-
-    @contextmanager
-    def slot(self, principal: Principal) -> Iterator[None]:
-        """One stream more, as long as the block lasts. Raises RateLimited and Overloaded."""
-        owner, caps = owner_of(principal), self._caps
-        if len(self) >= caps.all:
-            raise Overloaded("streams")
-        if (held := self._held.get(owner, 0)) >= caps.of_principal:
-            raise RateLimited(
-                limit="streams",
-                scope="principal",
-                cap=caps.of_principal,
-                used=held,
-                requested=1,
-                retry_after_s=self._times.keep_alive_s,
-            )
-        self._held[owner] = held + 1
-        try:
-            yield
-        finally:
-            self._held[owner] -= 1
-            if not self._held[owner]:
-                del self._held[owner]
+        return len(self._open)
 
     def let_go(self) -> None:
         """The gateway drains: what would never end by itself ends now, and no more of it begins."""
@@ -132,7 +116,7 @@ class ToolStreams:
         """Have a subscription served as long as it would be granted anew; the word for its end."""
         if self._is_leaving:
             raise Overloaded("draining")
-        with self.slot(turn.principal):
+        with self._open.taken(turn.principal):
             every_s = self._times.keep_alive_s
             client = Subscriber(
                 turn, keep_alive_s=every_s, is_current=lambda: self._policy() is turn.policy
@@ -160,7 +144,7 @@ class ToolStreams:
             raise MethodNotAllowed("GET")
         last = _last_place(scope, session)
         await intent(turn.trail)
-        with self.slot(turn.principal):
+        with self._open.taken(turn.principal):
             if turn.upstream_session is None:
                 return await self._listen_among(turn, session, scope)
             if last is None or last.stream == STANDING:

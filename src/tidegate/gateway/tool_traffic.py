@@ -39,6 +39,7 @@ from tidegate.gateway.tool_answer import Answer, ClientSide, Collected
 from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
 from tidegate.gateway.tool_federation import ToolFederation
 from tidegate.gateway.tool_relay import ToolRelay
+from tidegate.gateway.tool_shares import Shares
 from tidegate.gateway.tool_streams import StreamCaps, ToolStreams
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
 from tidegate.jsonrpc import Batch, Request, error_of, typed
@@ -75,6 +76,8 @@ class ToolTraffic:
         self.relay = relay
         self.streams = ToolStreams(relay, policy, clock, caps)
         self._federation = ToolFederation(relay, clock, keep_alive_s=relay.times.keep_alive_s)
+        own = (caps or StreamCaps()).requests
+        self._requests = Shares("requests", most=None, of_principal=own, retry_after_s=1.0)
         self._call_s = relay.times.total_s
         self._clock = clock
 
@@ -103,20 +106,24 @@ class ToolTraffic:
             )
             responder.error_body = turn.error_body
             await self.relay.shared.meet(turn)
-            try:
-                match scope["method"]:
-                    case "POST":
-                        await self._post(turn, account, scope, receive)
-                    case "GET":
-                        intent = self._accounting.recorder.intent
-                        account.outcome = await self.streams.serve(turn, scope, intent)
-                    case "DELETE":
-                        await self._delete(turn)
-                    case _:
-                        raise MethodNotAllowed(scope["method"])
-            except Rejected as rejected:
-                account.outcome = rejected.code
-                await _respond(turn, rejected.refusal)
+            with self._requests.taken(principal):
+                await self._serve(turn, account, scope, receive)
+
+    async def _serve(self, turn: Turn, account: Account, scope: Scope, receive: Receive) -> None:
+        try:
+            match scope["method"]:
+                case "POST":
+                    await self._post(turn, account, scope, receive)
+                case "GET":
+                    intent = self._accounting.recorder.intent
+                    account.outcome = await self.streams.serve(turn, scope, intent)
+                case "DELETE":
+                    await self._delete(turn)
+                case _:
+                    raise MethodNotAllowed(scope["method"])
+        except Rejected as rejected:
+            account.outcome = rejected.code
+            await _respond(turn, rejected.refusal)
 
     async def _post(self, turn: Turn, account: Account, scope: Scope, receive: Receive) -> None:
         """One message or one batch, from its bytes to its answer."""

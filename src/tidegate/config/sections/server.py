@@ -54,6 +54,9 @@ class Caps(Section):
         description="What may be read before the first content (or one event, if larger).",
     )
     requests_in_flight: Count = Field(default=1000, description="Requests at a time; beyond: 503.")
+    mcp_requests_per_principal: Count = Field(
+        default=500, description="Those to MCP of one principal, of each process; beyond: 429."
+    )
     mcp_streams: Count = Field(
         default=500, description="Open event streams of MCP clients; beyond: 503."
     )
