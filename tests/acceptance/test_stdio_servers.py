@@ -134,6 +134,28 @@ def test_a_client_that_leaves_cancels_its_call_and_nobody_elses(
     run(body())
 
 
+def test_a_cancelled_call_ends_at_once_though_its_server_says_nothing_more(tmp_path: Path) -> None:
+    async def body() -> None:
+        write(tmp_path, world(files={}))
+        async with serving(tmp_path) as gateway:
+            await call(gateway, "echo")
+            waiting = asyncio.ensure_future(
+                gateway.ask("POST", "/mcp", **asked("hold", KEY, 7, {"key": "a"}))
+            )
+            while not [m for m in await call(gateway, "seen") if "hold" in str(m)]:
+                pass
+            cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled"}
+            told = asked("", KEY, 0, {})
+            told["body"] = json.dumps({**cancel, "params": {"requestId": 7}}).encode()
+            assert (await gateway.ask("POST", "/mcp", **told)).status == 202
+            answer = await waiting
+            assert (answer.status, answer.body) == (200, b"")
+            seen = await call(gateway, "seen")
+            assert [m["method"] for m in seen].count(cancel["method"]) == 1
+
+    run(body())
+
+
 def test_a_crash_is_one_generic_error_and_the_next_call_works(tmp_path: Path) -> None:
     async def body() -> None:
         write(tmp_path, world(files={}))

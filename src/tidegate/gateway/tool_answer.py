@@ -316,8 +316,12 @@ class ClientSide:
             await self._responder.chunk(event_of(b"", mark))
 
     async def let_go(self) -> None:
-        """The end of a stream without the answer: the client comes back for it."""
-        await self._responder.end()
+        """The end without the answer: it is not wanted, or the client comes back for it."""
+        if self._responder.started or self._takes_any:
+            await self._begin()
+            await self._responder.end()
+        else:  # JSON would be an answer.
+            await self._responder.empty(202)
 
     async def final(self, answer: Answer, *, streamed: bool, mark: Mark = UNMARKED) -> None:
         """The answer; `streamed`: the upstream sent it in an event stream."""

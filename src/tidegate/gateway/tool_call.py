@@ -260,7 +260,7 @@ def aim_cancel(turn: Turn, plan: Plan, message: Notification, calls: RunningCall
     if call is None or server is None:
         plan.forwards = False
         return
-    plan.server = server
+    plan.server, plan.ends = server, call
     aimed = Notification(message.method, {**params, "requestId": call.upstream_id})
     plan.message = aimed
 

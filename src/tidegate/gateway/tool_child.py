@@ -122,7 +122,8 @@ class Life:
 
     def leave(self, call: Call) -> None:
         """Nobody waits for this call any more; the server is told if it is still at it."""
-        self._mailboxes.pop(call, None)
+        if (mailbox := self._mailboxes.pop(call, None)) is not None:
+            mailbox.fail("cancelled")
         if line := self._conversation.leave(call):
             # One that does not read would not read this either.
             with suppress(ServerFailed):

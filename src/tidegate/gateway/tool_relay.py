@@ -7,8 +7,8 @@ order (tool_traffic), the wire towards the server (tool_upstream).
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import AsyncIterator, Callable, Mapping
+from contextlib import ExitStack, asynccontextmanager
 from functools import partial
 from typing import Final
 
@@ -21,7 +21,7 @@ from tidegate.gateway.tool_carrier import Carrier, Exchange
 from tidegate.gateway.tool_carriers import Carriers
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_sessions import ToolSessions
-from tidegate.gateway.tool_suspended import Resumables
+from tidegate.gateway.tool_suspended import CANCELLED, Resumables
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Id, Notification, Tree, error_of
@@ -70,7 +70,9 @@ class ToolRelay:
         """Forward what has no answer; the upstream's status, 0 for none."""
         carrier = self.carriers.of(plan.server.place)
         try:
-            with carrier.exchange(plan.asked(turn)) as exchange:
+            with carrier.exchange(plan.asked(turn)) as exchange, self.calls.ending(plan.ends):
+                if turn.session is not None and (cancelled := plan.cancels) is not None:
+                    self.resumables.cancelled(turn.session, cancelled)
                 status, _ = await exchange.head()
                 exchange.let_end()
         except ServerFailed as failed:
@@ -79,8 +81,6 @@ class ToolRelay:
         turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self.shared.end_soon(turn.session)
-        if turn.session is not None and (cancelled := plan.cancels) is not None:
-            self.resumables.cancelled(turn.session, cancelled)
         return status
 
     async def forward(
@@ -104,14 +104,20 @@ class ToolRelay:
             self.pins.sending(plan)
             asked = plan.asked(turn, running.upstream_id, resumable=self._resumes(client))
             try:
-                with carrier.exchange(asked) as exchange:
-                    word = await self._relay(turn, plan, exchange, shaper, client, cancel)
+                async with _until_ended(running):
+                    with carrier.exchange(asked) as exchange:
+                        word = await self._relay(turn, plan, exchange, shaper, client, cancel)
                 if word == SUSPENDED:
                     self._suspend(plan, client, held)
                     await client.let_go()
                 elif client.resumable is not None:
                     client.resumable.finish(word)
                     client.resumable.let_go()
+            except _Ended:
+                word = CANCELLED
+                if client.resumable is not None:
+                    client.resumable.finish(word)
+                await client.let_go()
             except asyncio.CancelledError:
                 if not self._suspend(plan, client, held):
                     cancel()
@@ -212,6 +218,7 @@ class ToolRelay:
             answer, word = Answer(body), error.code
         if word == "ok":
             exchange.let_end()
+        shaper.running.end = None
         await client.final(answer, streamed=exchange.is_stream, mark=mark)
         return word
 
@@ -259,6 +266,7 @@ class ToolRelay:
                 # Without bytes of its own it came in an array, of any size.
                 size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
                 if isinstance(message, Reply):
+                    shaper.running.answered = True
                     shaper.pinned = await self.pins.listed(plan, message)
                     answer = await beside_the_loop(size, shaper.reply, message, status)
                     mark = UNMARKED if client.resumable is None else marking(incoming)
@@ -304,6 +312,32 @@ class ToolRelay:
         params: Tree = {"requestId": running.upstream_id, "reason": "the client has gone"}
         notice = Notification("notifications/cancelled", params)
         carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
+
+
+class _Ended(Exception):
+    """The client has cancelled the call: no answer to it is wanted."""
+
+
+@asynccontextmanager
+async def _until_ended(running: RunningCall) -> AsyncIterator[None]:
+    """A block that `running.end` leaves, at any point, for _Ended."""
+    scope = asyncio.timeout(None)
+    try:
+        async with scope:
+            running.end = partial(_end, scope)
+            try:
+                yield
+            finally:
+                running.end = None
+    except TimeoutError:
+        if not scope.expired():
+            raise
+        raise _Ended from None
+
+
+def _end(scope: asyncio.Timeout) -> None:
+    if scope.when() is None:
+        scope.reschedule(asyncio.get_running_loop().time())
 
 
 def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:

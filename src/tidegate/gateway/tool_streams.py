@@ -30,7 +30,7 @@ from tidegate.gateway.tool_hearing_among import Part, hear_all
 from tidegate.gateway.tool_relay import RESUMED, ToolRelay, note_failed
 from tidegate.gateway.tool_shares import Shares
 from tidegate.gateway.tool_subscribed import Subscriber, serve_until_over
-from tidegate.gateway.tool_suspended import Resumable
+from tidegate.gateway.tool_suspended import CANCELLED, Resumable
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolServer, ToolTrafficPolicy, Turn
 from tidegate.gateway.tool_turn import no_session as unknown_session
 from tidegate.gateway.tool_upstream import ServerFailed
@@ -227,6 +227,7 @@ class ToolStreams:
             until_s = self._clock.monotonic_s() + self._times.resume_s
         beat = partial(self._in_time, turn, session, until_s)
         hearing = Hearing(self._relay, turn, plan, shaper, name=call.name, beat=beat)
+        call.stop_reading = partial(hearing.end, CANCELLED)
         answer, mark, why = None, UNMARKED, "client_left"
         try:
             with hearing, self._exchange(turn, server, last) as exchange:

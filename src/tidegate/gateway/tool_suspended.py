@@ -34,6 +34,7 @@ class Resumable:
     It is served by one task at a time, at first by that of the request that made the call.
     Between two of them it waits for its client; its answer can be had again for as long.
     `shaper` makes its answer, `cancel` tells the server that nobody wants it any more.
+    `stop_reading` ends the service of a task that has come for the rest.
     """
 
     def __init__(
@@ -51,6 +52,7 @@ class Resumable:
         self.outcome: str | None = None
         self._table = table
         self._cancel = cancel
+        self.stop_reading: Callable[[], None] | None = None
         self._reader: asyncio.Task[Any] | None = asyncio.current_task()
         self._timer: asyncio.TimerHandle | None = None
         self._is_unwanted = False
@@ -73,6 +75,7 @@ class Resumable:
     async def take(self) -> None:
         """This task serves it from here on; whoever did so before is over."""
         before, self._reader = self._reader, asyncio.current_task()
+        self.stop_reading = None
         self._stop_waiting()
         if before is not None and before is not self._reader:
             # Its connection may be dead without anybody having noticed.
@@ -83,7 +86,7 @@ class Resumable:
         """This task serves it no more. To be called before the client can know: it may come."""
         if self._reader is not asyncio.current_task():
             return
-        self._reader = None
+        self._reader = self.stop_reading = None
         if self.outcome is None and self._is_unwanted:
             self.finish(CANCELLED)
         elif self.outcome != CANCELLED:
@@ -104,6 +107,8 @@ class Resumable:
         self._is_unwanted = True
         if self._reader is None:
             self.finish(CANCELLED)
+        elif self.stop_reading is not None:
+            self.stop_reading()
 
     def give_up(self) -> None:
         """Nobody has come back for it, or for its answer."""

@@ -41,6 +41,7 @@ from tidegate.gateway.tool_federation import ToolFederation
 from tidegate.gateway.tool_relay import ToolRelay
 from tidegate.gateway.tool_shares import Shares
 from tidegate.gateway.tool_streams import StreamCaps, ToolStreams
+from tidegate.gateway.tool_suspended import CANCELLED
 from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
@@ -224,8 +225,9 @@ class ToolTraffic:
             else:
                 collected = Collected()
                 plan.outcome = await self._forward(turn, plan, collected)
-                answers[typed(request.id)] = collected.answer.data
-        merged = merge(batch, answers)
+                is_wanted = plan.outcome != CANCELLED
+                answers[typed(request.id)] = collected.answer.data if is_wanted else b""
+        merged = [answer for answer in merge(batch, answers) if answer]
         if merged:
             await turn.responder.json(200, b"[" + b",".join(merged) + b"]")
         else:

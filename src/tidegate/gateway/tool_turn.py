@@ -41,7 +41,7 @@ from tidegate.mcp.eras import (
 from tidegate.mcp.federation import Federation
 from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.servers import Place
-from tidegate.mcp.sessions import Session, owner_of
+from tidegate.mcp.sessions import RunningCall, Session, owner_of
 from tidegate.policy import Principal
 from tidegate.records.entries import Trail
 
@@ -161,6 +161,7 @@ class Plan:
     its end. `parts` are what is asked of each server for a request that we answer ourselves; None
     for one that goes to `server`. `suspended`: the request ended without its answer and goes on.
     `sent`: of a list that is compared with pins, what was known when it was asked for.
+    `ends`: the call of this client that the message cancels.
     """
 
     message: Message
@@ -172,6 +173,7 @@ class Plan:
     parts: tuple["Plan", ...] | None = None
     suspended: Resumable | None = None
     sent: Since | None = None
+    ends: RunningCall | None = None
 
     @property
     def charged_tool(self) -> str | None:

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Generic, TypeVar
 
 from tidegate.jsonrpc import Id, typed
@@ -189,7 +190,10 @@ class Sessions:
 
 @dataclass(slots=True, eq=False)
 class RunningCall:
-    """A request that was forwarded and not answered yet; `upstream_id` is what `server` knows."""
+    """A request that was forwarded and not answered yet; `upstream_id` is what `server` knows.
+
+    `end` ends it here, as long as it can be; `answered`: the server has said its last word.
+    """
 
     owner: Owner
     server: str
@@ -197,6 +201,8 @@ class RunningCall:
     peer: object
     client_id: Id
     upstream_id: Id
+    end: Callable[[], None] | None = None
+    answered: bool = False
 
 
 class RunningCalls:
@@ -211,6 +217,7 @@ class RunningCalls:
         self._fresh = fresh
         self._by_client: dict[tuple[Owner, str | None, object], list[RunningCall]] = {}
         self._taken: set[tuple[str, str | None, object]] = set()
+        self._ending: dict[RunningCall, Callable[[], None]] = {}
         self.elsewhere = False
 
     @contextmanager
@@ -236,10 +243,30 @@ class RunningCalls:
         try:
             yield call
         finally:
-            self._taken.discard(taken)
             self._by_client[key].remove(call)
             if not self._by_client[key]:
                 del self._by_client[key]
+            if call in self._ending:
+                self._ending[call] = partial(self._taken.discard, taken)
+            else:
+                self._taken.discard(taken)
+
+    @contextmanager
+    def ending(self, call: RunningCall | None) -> Iterator[None]:
+        """End the call, if there is one; its id at the server stays taken within the block.
+
+        Otherwise the server could find somebody else's next call under the id it is told of.
+        """
+        if call is None or call in self._ending:
+            yield
+            return
+        self._ending[call] = _nothing
+        try:
+            if call.end is not None:
+                call.end()
+            yield
+        finally:
+            self._ending.pop(call)()
 
     def find(
         self, principal: Principal, session: Session | None, client_id: object, peer: object = None
@@ -262,6 +289,10 @@ class RunningCalls:
 
     def __len__(self) -> int:
         return len(self._taken)
+
+
+def _nothing() -> None:
+    """It still runs, and gives its id free itself."""
 
 
 def _host(peer: object) -> object:
