@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from tidegate.cli.pins_table import Row
     from tidegate.config import Config
+    from tidegate.mcp.pin_forms import Snapshot
     from tidegate.mcp.pin_store import Kept, PinStore
 
 _MOST_TRIES = 8
@@ -167,7 +168,7 @@ async def approve_in(
     told: list[Row] | None = None
     for _ in range(_MOST_TRIES):
         kept = await _kept(store, server)
-        chosen, left = _chosen(kept, server, tool)
+        chosen, left = _chosen(kept, server, tool, digest)
         _check_digest(chosen, digest)
         if told is None:
             for row in chosen:
@@ -203,7 +204,9 @@ async def _kept(store: "PinStore", server: str) -> "Kept":
     return kept
 
 
-def _chosen(kept: "Kept", server: str, tool: str) -> "tuple[list[Row], list[Row]]":
+def _chosen(
+    kept: "Kept", server: str, tool: str, digest: str | None
+) -> "tuple[list[Row], list[Row]]":
     """What is to be approved, and what needs its own name for that."""
     from tidegate.cli.pins_table import Row, rows_of, shown_name  # noqa: PLC0415 - stays light
 
@@ -216,7 +219,16 @@ def _chosen(kept: "Kept", server: str, tool: str) -> "tuple[list[Row], list[Row]
         raise click.ClickException(
             f"{server} has no tool '{shown_name(tool)}'. It has: {near or 'none'}."
         )
-    row = Row(server, names[0], kept.book.pins[names[0]])
+    pins = kept.book.pins
+    # Names that are too long to be shown may begin alike, and one may be written as an escape is.
+    if len(names) > 1 and digest is not None:
+        names = [name for name in names if _has_digest(pins[name].seen, digest)] or names
+    if len(names) > 1:
+        raise click.ClickException(
+            f"{len(names)} tools of {server} are shown as '{shown_name(tool)}': choose with"
+            " --digest (`tidegate mcp pins --json` has their names)."
+        )
+    row = Row(server, names[0], pins[names[0]])
     return ([row] if row.differs else []), []
 
 
@@ -224,12 +236,16 @@ def _check_digest(chosen: "list[Row]", digest: str | None) -> None:
     if digest is None or not chosen:
         return
     seen = chosen[0].pin.seen
-    if seen is None or len(digest) < 8 or not seen.digest.startswith(digest.lower()):
+    if not _has_digest(seen, digest):
         found = "none" if seen is None else seen.digest[:16]
         raise click.ClickException(
             f"The server shows another definition: sha256 {found}, not {digest!r}"
             " (at least 8 digits). Nothing was approved."
         )
+
+
+def _has_digest(seen: "Snapshot | None", digest: str) -> bool:
+    return seen is not None and len(digest) >= 8 and seen.digest.startswith(digest.lower())
 
 
 __all__ = ["approve_in", "pins"]
