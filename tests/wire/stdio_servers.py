@@ -109,7 +109,7 @@ def is_alive(pid: int) -> bool:
     """Whether this process runs; one that nobody has collected does not."""
     try:
         state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
-    except FileNotFoundError:
+    except (FileNotFoundError, ProcessLookupError):
         return False
     return state != "Z"
 

@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
-from typing import Final
+from typing import IO, Final
 
 from tidegate.clock import Clock
 from tidegate.gateway.beside import beside_the_loop
@@ -79,6 +79,11 @@ class Life:
         self._tasks: list[asyncio.Task[None]] = []
 
     @property
+    def pid(self) -> int:
+        """The number of the process."""
+        return self._child.pid
+
+    @property
     def is_open(self) -> bool:
         """Whether it can be sent anything."""
         ends = self.is_over or self._is_closing or self._exited.done()
@@ -90,17 +95,25 @@ class Life:
         return len(self._mailboxes)
 
     async def open(self) -> None:
-        """Take its pipes over and watch for its end."""
+        """Take its pipes over and watch for its end. Raises OSError if that cannot be done; then
+        it is ended."""
         Thread(target=self._wait, name="tool server", daemon=True).start()
         child = self._child
-        await self._loop.connect_write_pipe(lambda: self._outlet, child.stdin)
         out, err = asyncio.StreamReader(_READ_BYTES), asyncio.StreamReader(_READ_BYTES)
-        for reader, pipe in ((out, child.stdout), (err, child.stderr)):
-            transport, _ = await self._loop.connect_read_pipe(
-                lambda reader=reader: asyncio.StreamReaderProtocol(reader),  # type: ignore[misc]
-                pipe,
-            )
-            self._inlets.append(transport)
+        left = [child.stdin, child.stdout, child.stderr]
+        try:
+            await self._loop.connect_write_pipe(lambda: self._outlet, child.stdin)
+            left.pop(0)
+            for reader, pipe in ((out, child.stdout), (err, child.stderr)):
+                transport, _ = await self._loop.connect_read_pipe(
+                    lambda reader=reader: asyncio.StreamReaderProtocol(reader),  # type: ignore[misc]
+                    pipe,
+                )
+                self._inlets.append(transport)
+                left.pop(0)
+        except BaseException:
+            self._abandon(left)
+            raise
         said, beside = self._task(self._read(out)), self._task(self._read_beside(err))
         self._task(self._see_the_end(said, beside))
 
@@ -152,6 +165,16 @@ class Life:
     async def gone(self) -> None:
         """Return when nothing is left of it: a second process may stand in its way."""
         await self._gone.wait()
+
+    def _abandon(self, pipes: list[IO[bytes]]) -> None:
+        """End a process that nobody can talk to, and close those of its pipes that nobody took."""
+        self._child.signal(signal.SIGKILL)
+        self._child.leave()
+        self._outlet.abort()
+        for inlet in self._inlets:
+            inlet.close()
+        for pipe in pipes:
+            pipe.close()
 
     def _write(self, line: bytes) -> None:
         if not self.is_open:

@@ -201,34 +201,39 @@ class ChildCarrier:
             task.exception()
 
     async def _start(self) -> Life:
-        clock, place = self._settings.clock, self.place
-        for life in (self._life, self._dying):
-            if life is not None:
-                await life.gone()
-        wait_s = self._backoff.wait_s(clock.monotonic_s())
+        for old in (self._life, self._dying):
+            if old is not None:
+                await old.gone()
+        wait_s = self._backoff.wait_s(self._settings.clock.monotonic_s())
         if wait_s > self._settings.times.connect_s:
             raise ServerFailed("resting")
         await pause(wait_s)
         if self._refusal is not None:
             raise ServerFailed(self._refusal)
-        environment = environment_of(place, self._settings.search_path)
         try:
-            # A thread: the system may take its time to find a program on a slow disk.
-            child = await asyncio.to_thread(
-                Child, place.command, env=environment, cwd=place.cwd, pipes_stderr=True
-            )
+            life = await self._born()
         except (OSError, ValueError) as error:
             self._failed_to_start(error)
             raise ServerFailed("not_started") from None
-        words = StderrWords(self._settings.policy, place.env)
-        # No call runs longer than this: whatever keeps it from reading, nobody waits for any more.
-        bounds = Bounds(self._settings.max_line_bytes, self._settings.times.total_s)
-        life = Life(place.name, child, clock, words, bounds)
-        life.ended, life.listener = self._ended, self._heard
-        await life.open()
         self.generation += 1
         self._life = life
-        logger.info("tool_server_started", extra={"server": place.name, "pid": child.pid})
+        logger.info("tool_server_started", extra={"server": self.place.name, "pid": life.pid})
+        return life
+
+    async def _born(self) -> Life:
+        """A process of the command. Raises OSError or ValueError; then none is left."""
+        settings, place = self._settings, self.place
+        environment = environment_of(place, settings.search_path)
+        # A thread: the system may take its time to find a program on a slow disk.
+        child = await asyncio.to_thread(
+            Child, place.command, env=environment, cwd=place.cwd, pipes_stderr=True
+        )
+        words = StderrWords(settings.policy, place.env)
+        # No call runs longer than this: whatever keeps it from reading, nobody waits for any more.
+        bounds = Bounds(settings.max_line_bytes, settings.times.total_s)
+        life = Life(place.name, child, settings.clock, words, bounds)
+        life.ended, life.listener = self._ended, self._heard
+        await life.open()
         return life
 
     def _failed_to_start(self, error: Exception) -> None:
