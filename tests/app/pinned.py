@@ -36,9 +36,15 @@ class Shifty:
         self.news_with_call = False
         self.extra: dict[str, Any] = {}
         self.broken: Any = None
+        self.grants: Any = None
+        """What a subscriptions/listen is granted; None: it is refused."""
+        self.subscriptions: list[Asked] = []
 
     async def __call__(self, asked: Asked) -> None:
         message = asked.message
+        if message["method"] == "subscriptions/listen":
+            await self._listened(asked)
+            return
         self.heard.append(message["method"])
         if "id" not in message:
             self.ran += [message["params"]["name"]] if message["method"] == "tools/call" else []
@@ -57,6 +63,20 @@ class Shifty:
         else:
             error = {"code": -32601, "message": "Method not found"}
             asked.whole({"jsonrpc": "2.0", "id": message["id"], "error": error}, 404)
+
+    async def _listened(self, asked: Asked) -> None:
+        """An acknowledgement; then `tell` speaks in it."""
+        self.subscriptions.append(asked)
+        if self.grants is None:
+            error = {"code": -32601, "message": "Method not found"}
+            asked.whole({"jsonrpc": "2.0", "id": asked.message["id"], "error": error}, 404)
+            return
+        asked.head(content_type="text/event-stream")
+        meta = {"io.modelcontextprotocol/subscriptionId": asked.message["id"]}
+        params = {"notifications": self.grants, "_meta": meta}
+        method = "notifications/subscriptions/acknowledged"
+        asked.event({"jsonrpc": "2.0", "method": method, "params": params})
+        await asked.gone.wait()
 
     def _list(self, asked: Asked) -> None:
         if self.broken is not None:

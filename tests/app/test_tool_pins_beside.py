@@ -214,6 +214,12 @@ class Lives:
     def life_of(self, _place: Place) -> int:
         return self.life
 
+    def watch(self, place: Place) -> None:
+        self._carriers.watch(place)
+
+    def is_heard(self, _place: Place) -> bool:
+        return True
+
 
 def test_a_process_that_was_started_anew_is_looked_at_before_the_next_call() -> None:
     async def body() -> None:

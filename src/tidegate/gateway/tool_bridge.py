@@ -14,6 +14,7 @@ from tidegate.gateway.tool_bridge_exchange import OWN_SESSION, Bridge, BridgedEx
 from tidegate.gateway.tool_bridge_line import BridgeTimes, Process
 from tidegate.gateway.tool_bridge_server import BridgedServer
 from tidegate.gateway.tool_bridge_streams import Stream
+from tidegate.gateway.tool_bridge_watch import ToolWatch
 from tidegate.gateway.tool_carrier import Asked, Carrier, Exchange
 from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.answers import Incoming
@@ -43,6 +44,8 @@ class BridgedCarrier:
         process = cast("Process", inner) if stdio else None
         server = BridgedServer(inner, name, clock, process=process, times=times or BridgeTimes())
         self._bridge = Bridge(server, terminates=terminates or stdio)
+        self.watch = ToolWatch(self._bridge.changes, process)
+        """Our own subscription to what changes about its tools."""
 
     def exchange(self, asked: Asked) -> Exchange:
         """See Carrier."""
@@ -89,10 +92,12 @@ class BridgedCarrier:
 
     def cut(self) -> None:
         """End every stream for what changes, as the process is leaving."""
+        self.watch.end(for_good=True)
         self._bridge.changes.end()
 
     async def close(self) -> None:
         """End the streams and our sessions at the server, within two seconds."""
+        self.watch.end(for_good=True)
         self._bridge.changes.end()
         await self._bridge.server.close()
 

@@ -6,7 +6,7 @@ which server a message is for (tool_call).
 """
 
 import asyncio
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 
 from tidegate.clock import Clock
@@ -37,7 +37,7 @@ class Carriers:
         self._children = children
         self._clock = clock
         self._tools_changed = tools_changed
-        self._several = False
+        self._several = self._draining = False
         self._kept: dict[str, tuple[Place, BridgedCarrier]] = {}
         self._wanted: dict[str, Place] | None = None
         self._retired: dict[BridgedCarrier, tuple[Place, asyncio.TimerHandle]] = {}
@@ -58,6 +58,31 @@ class Carriers:
     def life_of(self, place: Place) -> int:
         """Which life of a process this is; 0 for what is none. Another may be another server."""
         return self._children.carrier(place).generation if isinstance(place, ServerCommand) else 0
+
+    def watch(self, place: Place) -> None:
+        """Hear of changes of the tools of the server in this place, as long as it is configured.
+
+        Free if that is so already, or nothing is known of it yet.
+        """
+        kept = self._kept.get(place.name)
+        if kept is not None and kept[0] == place and not self._draining:
+            kept[1].watch.begin()
+
+    def is_heard(self, place: Place) -> bool:
+        """Whether the server in this place could tell us that its tools change."""
+        kept = self._kept.get(place.name)
+        return kept is not None and kept[0] == place and kept[1].watch.is_heard
+
+    def watch_only(self, names: Collection[str]) -> None:
+        """Of no other server anybody wants to know whether its tools change."""
+        for name, (_, carrier) in self._kept.items():
+            if name not in names:
+                carrier.watch.end()
+
+    def let_go(self) -> None:
+        """A drain begins: end what would never end by itself."""
+        self._draining = True
+        self.watch_only(())
 
     def retain(self, places: Iterable[Place]) -> None:
         """These are configured now. What leads elsewhere is closed once no call can need it."""
@@ -116,6 +141,7 @@ class Carriers:
         return carrier
 
     def _retire(self, place: Place, carrier: BridgedCarrier) -> None:
+        carrier.watch.end(for_good=True)
         # A call that runs may still go on for as long as any call may.
         later = asyncio.get_running_loop().call_later
         handle = later(self._upstream.times.total_s, self._give_up, carrier)

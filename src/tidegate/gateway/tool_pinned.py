@@ -63,6 +63,7 @@ class PinGate:
             except ServerFailed as failed:
                 _fail(turn, plan, failed)
                 continue
+            self._carriers.watch(server.place)
             verdicts.note(turn.trail, tool)
             decision = verdicts.deny(tool)
             if decision is not None and isinstance(message, Request | Notification):
@@ -80,6 +81,7 @@ class PinGate:
         """
         if plan.server.pin == "off" or plan.request.method != LIST:
             return None
+        self._carriers.watch(plan.server.place)
         result = reply.original
         tools = result.get("tools") if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(tools, list):
@@ -118,7 +120,7 @@ class _Listing:
 
     def is_heard(self) -> bool:
         """See Source."""
-        return False
+        return self._carriers.is_heard(self._plan.server.place)
 
     async def __call__(self) -> list[object]:
         """See Source."""
