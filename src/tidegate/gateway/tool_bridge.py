@@ -75,12 +75,18 @@ class BridgedCarrier:
         session: str | None,
         revision: Revision,
         last_event_id: str | None = None,
+        *,
+        client: str | None = None,
     ) -> Exchange:
         """See Carrier. What changes at the server, for a client's session that we gave out."""
         bridge = self._bridge
         if session is not None and not bridge.terminates and not session.startswith(OWN_SESSION):
             return self._inner.listening(owner, session, revision, last_event_id)
-        return Stream.of_session(bridge.changes, owner, bridge.client(owner, session))
+        return Stream.of_session(bridge.changes, owner, bridge.client(owner, session or client))
+
+    def end_client(self, session: str) -> None:
+        """The session of a client has ended: what it told us to remember is forgotten."""
+        self._bridge.end_client(session)
 
     def tell_of_tools(self, told: Callable[[], None]) -> None:
         """Call `told` whenever the server says that its tools have changed, whoever hears of it."""

@@ -34,6 +34,7 @@ from tidegate.jsonrpc import (
 from tidegate.mcp.answers import Incoming, Reply, sort
 from tidegate.mcp.bridged_results import status_for
 from tidegate.mcp.bridging import LEVELS, Course, course, level_wanted
+from tidegate.mcp.changes import has_room
 from tidegate.mcp.introductions import to_discover, to_initialize
 from tidegate.mcp.probing import Heard, is_of_wrong_era, proves_unexecuted
 from tidegate.mcp.sessions import Owner, Recent
@@ -79,8 +80,12 @@ class Bridge:
         state = self._clients.get(key)
         if state is None:
             state = ClientState()
-            self._clients.put(key, state)
+            self._forget(self._clients.put(key, state))
         return state
+
+    def client_of(self, asked: Asked) -> ClientState:
+        """As `client`, for whoever sent this message."""
+        return self.client(asked.owner, asked.session or asked.client)
 
     def cancel(self, asked: Asked) -> None:
         """End the carried request that a client's notification names; unknown ones are none."""
@@ -97,14 +102,14 @@ class Bridge:
         call = asked.message
         if asked.revision.modern:
             return level_wanted(call.params) if isinstance(call, Request) else None
-        level = self.client(asked.owner, asked.session).level
+        level = self.client_of(asked).level
         if level is None and line.modern and asked.session is not None:
             return _DEFAULT_LEVEL  # What such a server would not tell, an older one tells unasked.
         return level
 
     def hears_aside(self, asked: Asked) -> bool:
         """See Told."""
-        return bool(self.client(asked.owner, asked.session).streams)
+        return bool(self.client_of(asked).streams)
 
     def may_probe(self) -> bool:
         """Whether to ask the server what it speaks; not again soon after that told nothing."""
@@ -118,8 +123,14 @@ class Bridge:
         """A client's session that we gave out has ended."""
         state = self._clients.get(session)
         self._clients.take(session)
-        if state is not None and state.line is not None:
-            self.changes.let_go(state.line, state.subscribed)
+        self._forget(state)
+
+    def _forget(self, state: ClientState | None) -> None:
+        if state is None:
+            return
+        uris, state.subscribed = state.subscribed, set()
+        if state.line is not None:
+            self.changes.let_go(state.line, uris)
 
 
 class BridgedExchange:
@@ -283,7 +294,7 @@ class BridgedExchange:
         """What is not carried is answered with what is known."""
         bridge, params = self._bridge, call.params or {}
         head: Mapping[str, str] = {}
-        state = bridge.client(self._asked.owner, self._asked.session)
+        state = bridge.client_of(self._asked)
         match course(call, self._asked.revision.version, line.version):
             case Course.INTRODUCE if call.method == "initialize":
                 result = to_initialize(line.introduction, params.get("protocolVersion"))
@@ -320,10 +331,16 @@ class BridgedExchange:
                 state.subscribed.discard(uri)
                 await changes.release(line, uri)
         elif uri not in state.subscribed:
+            if not has_room([*state.subscribed, uri]):
+                return self._say(_invalid(_id_of(self._asked), "too many subscriptions"))
+            # At once: another one of the same must not be asked for meanwhile.
+            state.subscribed.add(uri)
             error = await changes.hold(line, uri)
             if error is not None:
+                state.subscribed.discard(uri)
                 return self._say({"jsonrpc": "2.0", "id": _id_of(self._asked), "error": error})
-            state.subscribed.add(uri)
+            if uri not in state.subscribed:  # The client was faster, or is gone.
+                await changes.release(line, uri)
         state.line = line
         for stream in state.streams:
             stream.wants(state.subscribed)

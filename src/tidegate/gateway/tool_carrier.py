@@ -27,7 +27,8 @@ class Asked:
     may go with it. `upstream_id` stands in for the message's own id: it is unique at the server.
     `session` is the upstream's, where the client's session is one with it. `endless`: a
     subscription, which may be silent for as long as it likes once it has begun. `resumable`: its
-    client can come back for a stream that ends early.
+    client can come back for a stream that ends early. `client` is the session of the client, with
+    the upstream or with us: what a client told us to remember belongs to it.
     """
 
     message: Message
@@ -38,6 +39,7 @@ class Asked:
     session: str | None = None
     endless: bool = False
     resumable: bool = False
+    client: str | None = None
 
 
 class Exchange(Protocol):

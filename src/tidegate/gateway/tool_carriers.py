@@ -43,7 +43,7 @@ class Carriers:
         self._retired: dict[BridgedCarrier, tuple[Place, asyncio.TimerHandle]] = {}
         self._closing: set[asyncio.Task[None]] = set()
 
-    def of(self, place: Place) -> Carrier:
+    def of(self, place: Place) -> BridgedCarrier:
         """The way to the server in this place; the same one for an equal place."""
         kept = self._kept.get(place.name)
         if kept is not None and kept[0] == place:

@@ -209,13 +209,14 @@ class ToolFederation:
 
     async def _level(self, turn: Turn, plan: Plan) -> Tree:
         """Every server is told which messages its log should send; some have no log to send."""
-        call, asking = plan.request, _own_turn(turn)
+        call = plan.request
         if (call.params or {}).get("level") not in _LEVELS:
             return error_body(call.id, Code.INVALID_PARAMS, "Invalid params")
 
         async def tell(number: int, part: Plan) -> None:
             message = Request(f"{turn.responder.request_id}-{number}", call.method, call.params)
-            await self._within(turn, part, self._ask(asking, part, message))
+            # In the client's session: its level is not that of others of its principal.
+            await self._within(turn, part, self._ask(turn, part, message))
 
         await self._of_each(plan, tell)
         return result_body(call.id, {})

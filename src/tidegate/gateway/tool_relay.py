@@ -9,6 +9,7 @@ import asyncio
 import logging
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import ExitStack, asynccontextmanager
+from dataclasses import dataclass
 from functools import partial
 from typing import Final
 
@@ -17,6 +18,7 @@ from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
+from tidegate.gateway.tool_bridge import BridgedCarrier
 from tidegate.gateway.tool_carrier import Carrier, Exchange
 from tidegate.gateway.tool_carriers import Carriers
 from tidegate.gateway.tool_pinned import PinGate
@@ -38,6 +40,9 @@ _SESSION: Final = "mcp-session-id"
 _READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_TOLD: Final = 1024
+
+_REMEMBERED: Final = frozenset({"resources/subscribe", "logging/setLevel"})
+"""Requests that leave something behind until the session ends."""
 
 SUSPENDED: Final = "suspended"
 RESUMED: Final = frozenset({"no_answer", Failure.RESET.value})
@@ -94,6 +99,7 @@ class ToolRelay:
         if call.method == "initialize" and not turn.revision.modern:
             self.shared.check()
         carrier = self.carriers.of(server.place)
+        _EndOfClient.meet(turn, call.method, carrier)
         client = client or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
         with ExitStack() as held:
             running = held.enter_context(
@@ -312,6 +318,23 @@ class ToolRelay:
         params: Tree = {"requestId": running.upstream_id, "reason": "the client has gone"}
         notice = Notification("notifications/cancelled", params)
         carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
+
+
+@dataclass(frozen=True, slots=True)
+class _EndOfClient:
+    """What the end of a session means at a server; two for one server are one."""
+
+    carrier: BridgedCarrier
+    session: str
+
+    @classmethod
+    def meet(cls, turn: Turn, method: str, carrier: BridgedCarrier) -> None:
+        """Have it called at the end of the client's session, if the message leaves anything."""
+        if method in _REMEMBERED and turn.session is not None and turn.client_session is not None:
+            turn.session.on_end.add(cls(carrier, turn.client_session))
+
+    def __call__(self) -> None:
+        self.carrier.end_client(self.session)
 
 
 class _Ended(Exception):

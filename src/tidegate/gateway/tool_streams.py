@@ -265,6 +265,7 @@ class ToolStreams:
             turn.upstream_session,
             turn.revision,
             None if last is None else last.upstream_id,
+            client=turn.client_session,
         )
 
     def _admit(self, turn: Turn, status: int, head: Mapping[str, str]) -> None:

@@ -143,6 +143,11 @@ class Turn:
         """The session of the upstream that the client's is one with; None if it is with us."""
         return (self.session.upstream_id or None) if self.session is not None else None
 
+    @property
+    def client_session(self) -> str | None:
+        """What tells this client from others of its principal; None for one without a session."""
+        return self.upstream_session or (self.session.id if self.session is not None else None)
+
     def may_see(self, server: ToolServer, subject: Subject) -> bool:
         """Whether the principal may use the thing of this server in some way."""
         return is_visible(subject, self.principal, self.rules, server=server.name)
@@ -213,6 +218,7 @@ class Plan:
             session=turn.upstream_session,
             endless=isinstance(call, Request) and call.method == "subscriptions/listen",
             resumable=resumable,
+            client=turn.client_session,
         )
 
     def refuse(self, error: TidegateError, turn: "Turn") -> None:

@@ -26,6 +26,7 @@ _CAPABILITY: Final[Mapping[str, str]] = {
     "toolsListChanged": "tools",
 }
 _MOST_URIS: Final = 1_000
+_MOST_CHARS: Final = 262_144
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +63,11 @@ ALL: Final = Wanted(frozenset(_CAPABILITY))
 """Every list: what a client of an older revision hears of without asking."""
 
 
+def has_room(uris: Collection[str]) -> bool:
+    """Whether one client may wait for news of all these resources. Cost: a look at each."""
+    return len(uris) <= _MOST_URIS and sum(map(len, uris)) <= _MOST_CHARS
+
+
 def wanted_of(params: Tree | None) -> Wanted:
     """The wish in the params of a subscriptions/listen; members that are no wish are none."""
     wish = (params or {}).get("notifications")
@@ -73,4 +79,4 @@ def wanted_of(params: Tree | None) -> Wanted:
     return Wanted(lists, frozenset(named[:_MOST_URIS]))
 
 
-__all__ = ["ALL", "Wanted", "wanted_of"]
+__all__ = ["ALL", "Wanted", "has_room", "wanted_of"]

@@ -69,12 +69,13 @@ class Recent(Generic[V]):
         self._bound = bound
         self._entries: OrderedDict[object, V] = OrderedDict()
 
-    def put(self, key: object, value: V) -> None:
-        """Remember; the key becomes the newest."""
+    def put(self, key: object, value: V) -> V | None:
+        """Remember; the key becomes the newest. What had to be forgotten for it, if anything."""
         self._entries[key] = value
         self._entries.move_to_end(key)
-        if len(self._entries) > self._bound:
-            self._entries.popitem(last=False)
+        if len(self._entries) <= self._bound:
+            return None
+        return self._entries.popitem(last=False)[1]
 
     def get(self, key: object) -> V | None:
         """What was remembered, or None."""
