@@ -267,7 +267,7 @@ class World:
             self.upstream,
             children,
             self.clock,
-            tools_changed=lambda name: self.pins.stale(name),  # noqa: PLW0108 - made below
+            tools_changed=lambda name, announced: self.pins.stale(name, announced=announced),
         )
         carriers.retain(server.place for server in self.policy.servers.values())
         self.metrics = Metrics()

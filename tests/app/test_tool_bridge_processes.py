@@ -263,7 +263,7 @@ def test_a_process_that_fails_while_it_works_is_not_asked_again() -> None:
 def test_what_a_process_says_aside_reaches_who_listens() -> None:
     async def body() -> None:
         piped, changed = Piped(polite), []
-        piped.carrier.tell_of_tools(lambda: changed.append(1))
+        piped.carrier.tell_of_tools(lambda _announced: changed.append(1))
         wish = {"toolsListChanged": True, "resourceSubscriptions": ["test://a"]}
         listening = ask("subscriptions/listen", id="sub", notifications=wish)
         async with piped.hearing(listening, MODERN) as following:

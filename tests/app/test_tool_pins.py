@@ -8,6 +8,7 @@ from tests.app.federated import until
 from tests.app.mcp_answers import run
 from tests.app.mcp_world import Asked, ask, call, value
 from tests.app.pinned import META, MODES, SCHEMA, Pinned, Shifty, answer_of, changed, refused, tool
+from tidegate.gateway.tool_bridge_line import CLIENT
 from tidegate.mcp.pins import Mode
 
 
@@ -137,8 +138,8 @@ def test_the_first_call_after_a_start_is_preceded_by_a_list_and_no_later_one_is(
         listing = world.transport.asked[0]
         assert listing.headers.get("mcp-method") == ("tools/list" if modern else None)
         assert listing.headers["authorization"] == world.transport.asked[1].headers["authorization"]
-        if modern:
-            assert listing.message["params"] == {"_meta": META}
+        own = {**META, "io.modelcontextprotocol/clientInfo": CLIENT}
+        assert listing.message.get("params") == ({"_meta": own} if modern else None)
 
     run(body)
 

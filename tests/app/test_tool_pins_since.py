@@ -8,7 +8,7 @@ import pytest
 from tests.app.federated import until
 from tests.app.mcp_answers import run
 from tests.app.mcp_world import OFF, Asked, ask, call
-from tests.app.pinned import Pinned, Shifty, answer_of, changed, refused, tool
+from tests.app.pinned import META, MODERN, Pinned, Shifty, answer_of, changed, refused, tool
 from tidegate.gateway.tool_turn import ToolServer
 from tidegate.limits.ledger import Limit
 from tidegate.mcp.servers import ServerAddress
@@ -107,5 +107,60 @@ def test_a_list_that_fails_is_not_asked_for_by_every_call() -> None:
         for _ in range(5):
             assert "code" in answer_of(await world.post(call("read")))["error"]
         assert world.server.heard == ["tools/list"]
+
+    run(body)
+
+
+@pytest.mark.parametrize("modern", [False, True])
+def test_what_one_client_adds_to_its_call_refuses_nobody_else(
+    modern: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    async def body() -> None:
+        world = Pinned()
+        lists = world.server._list
+
+        def strict(asked: Asked) -> None:
+            meta = asked.message.get("params", {}).get("_meta", {})
+            world.server.broken = None
+            if "boom" in meta or "progressToken" in meta:
+                error = {"code": -32602, "message": "bad _meta"}
+                asked.whole({"jsonrpc": "2.0", "id": asked.message["id"], "error": error})
+            else:
+                lists(asked)
+            world.server.broken = strict
+
+        world.server.broken = strict
+        meta = {"boom": 1, "progressToken": 5, **(META if modern else {})}
+        headers = {"mcp_protocol_version": MODERN, "mcp_method": "tools/call", "mcp_name": "read"}
+        message = call("read", _meta=meta)
+        await world.post(message, role="second", **(headers if modern else {}))
+        assert await world.calls("read", modern) == "done"
+
+    run(body)
+
+
+def test_a_list_that_is_refused_to_one_client_is_asked_for_again_for_the_next() -> None:
+    async def body() -> None:
+        world = Pinned()
+        world.server.broken = lambda asked: asked.whole({}, 422)
+        assert "code" in await world.calls("read")
+        world.server.broken = None
+        assert await world.calls("read") == "done"
+
+    run(body)
+
+
+def test_what_a_server_said_while_its_pins_were_off_counts_when_they_are_not() -> None:
+    async def body() -> None:
+        world = Pinned()
+        assert await world.calls("read") == "done"
+        (server,) = world.policy.servers.values()
+        world.policy = replace(world.policy, servers={"backend": replace(server, pin="off")})
+        changed(world.server)
+        world.server.news_with_call = True
+        accepted = {"accept": "text/event-stream, application/json"}
+        await world.post(call("write"), **accepted)
+        world.policy = replace(world.policy, servers={"backend": server})
+        assert refused(await world.calls("read"), "read")
 
     run(body)

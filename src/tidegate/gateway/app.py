@@ -218,6 +218,9 @@ class Gateway:
 
     def adopt(self, revision: Revision) -> None:
         """Put in force what `prepare` made. Requests that run keep what they began with."""
+        for name in set(revision.tools.pinned_servers) - set(self._revision.tools.pinned_servers):
+            # Nobody looked while it was not.
+            self._pins.stale(name, announced=False)
         self._revision = revision
         self._targets.retain(revision.targets)
         self._carriers.retain(revision.tool_places)
@@ -268,7 +271,7 @@ class Gateway:
             self._tool_upstream,
             Children(children),
             self._clock,
-            tools_changed=self._pins.stale,
+            tools_changed=lambda name, announced: self._pins.stale(name, announced=announced),
         )
         carriers.retain(self._revision.tool_places)
         return carriers

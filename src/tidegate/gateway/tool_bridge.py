@@ -6,6 +6,7 @@ for what changes (tool_bridge_streams), the translation (mcp.bridging and its ne
 """
 
 from collections.abc import Callable, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Self, cast
 
@@ -88,9 +89,13 @@ class BridgedCarrier:
         """The session of a client has ended: what it told us to remember is forgotten."""
         self._bridge.end_client(session)
 
-    def tell_of_tools(self, told: Callable[[], None]) -> None:
-        """Call `told` whenever the server says that its tools have changed, whoever hears of it."""
-        self._bridge.changes.tools_changed = told
+    def tell_of_tools(self, told: Callable[[bool], None]) -> None:
+        """Call `told` whenever the tools of the server may have changed, whoever hears of it.
+
+        Its argument: whether the server says so; else nobody could have heard of it until then.
+        """
+        self._bridge.changes.tools_changed = partial(told, True)
+        self.watch.began = partial(told, False)
 
     def forget(self) -> None:
         """What was known of the server may not hold any more."""

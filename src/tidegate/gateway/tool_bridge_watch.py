@@ -24,6 +24,7 @@ from tidegate.mcp.sessions import NOBODY
 
 if TYPE_CHECKING:
     import asyncio
+    from collections.abc import Callable
 
 _TOOLS: Final = Wanted(frozenset({"toolsListChanged"}))
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -44,6 +45,7 @@ class ToolWatch:
         self._task: asyncio.Task[None] | None = None
         self._granted = False
         self._ended = False
+        self.began: Callable[[], None] = lambda: None
         self._rests_until_s = 0.0
         self._numbers = count(1)
 
@@ -128,7 +130,7 @@ class ToolWatch:
         params = note.message.get("params")
         self._granted = wanted_of(params if isinstance(params, dict) else None) == _TOOLS
         if self._granted:
-            self._changes.tools_changed()
+            self.began()
         return self._granted
 
 

@@ -22,7 +22,7 @@ class Carriers:
 
     With several servers no client talks to one of them alone, so the gateway ends their protocol
     itself; with a single one over HTTP a client of its era talks to it as if we were not there.
-    `tools_changed` is told the name of a server that says so.
+    `tools_changed` is told the name of a server, and whether that says so itself.
     """
 
     def __init__(
@@ -31,7 +31,7 @@ class Carriers:
         children: Children,
         clock: Clock,
         *,
-        tools_changed: Callable[[str], None],
+        tools_changed: Callable[[str, bool], None],
     ) -> None:
         self._upstream = upstream
         self._children = children

@@ -8,6 +8,7 @@ has to be (tool_pins), what a difference means (mcp.pins).
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Final
 
+from tidegate.gateway.tool_bridge_line import CLIENT
 from tidegate.gateway.tool_call import deny
 from tidegate.gateway.tool_carrier import Carrier
 from tidegate.gateway.tool_carriers import Carriers
@@ -15,8 +16,9 @@ from tidegate.gateway.tool_pins import Pins
 from tidegate.gateway.tool_pins_known import Where
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.jsonrpc import Code, Notification, Request, Response, Tree
+from tidegate.jsonrpc import Code, Notification, Request, Tree
 from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
+from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.denials import Refusal
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.pins import Verdicts
@@ -98,7 +100,8 @@ class PinGate:
 
     def heard(self, server: ToolServer, note: Note) -> None:
         """The server said something by itself: perhaps that its tools have changed."""
-        if note.method == TOOLS_CHANGED and server.pin != "off":
+        if note.method == TOOLS_CHANGED:
+            # Also while they are not compared: what was so before says nothing about afterwards.
             self._pins.stale(server.name)
 
     def _where(self, server: ToolServer) -> Where:
@@ -150,17 +153,13 @@ def _text(value: object) -> str | None:
 
 
 def _page(turn: Turn, plan: Plan, page: int, cursor: str | None) -> Plan:
-    params: Tree = {}
-    call = plan.message
-    meta = None if isinstance(call, Response) else (call.params or {}).get("_meta")
-    if isinstance(meta, dict):
-        params["_meta"] = {key: value for key, value in meta.items() if key != "progressToken"}
-    if cursor is not None:
-        params["cursor"] = cursor
+    """Our own words in the client's revision: what a client adds to its own decides nothing."""
+    params: Tree = {} if cursor is None else {"cursor": cursor}
     # Nobody else's: ids of requests are random.
-    request_id = f"{turn.responder.request_id}-pins-{page}"
-    headers = McpHeaders(accept=turn.headers.accept, traceparent=turn.headers.traceparent)
-    return Plan(Request(request_id, LIST, params or None), plan.server, headers)
+    own_id = f"{turn.responder.request_id}-pins-{page}"
+    version = turn.revision.version or ""
+    asked = own_request(own_id, LIST, params, version, Envelope(CLIENT))
+    return Plan(asked, plan.server, McpHeaders(traceparent=turn.headers.traceparent))
 
 
 async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree:
@@ -171,7 +170,7 @@ async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree:
         if status == 404 and turn.upstream_session is not None:
             raise ServerFailed("session_ended")
         if not 200 <= status < 300 and status not in (400, 404):
-            raise ServerFailed("status")
+            raise ServerFailed("refused" if 400 <= status < 500 else "status")
         while (arrived := await exchange.read()) is not None:
             for incoming in arrived:
                 message = sort(_ours(incoming, status, sent_id), sent_id)

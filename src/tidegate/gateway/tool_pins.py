@@ -12,9 +12,8 @@ approval, a change that it saw) holds here within a second, an approval for the 
 
 import asyncio
 import logging
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeGuard
 
@@ -23,11 +22,12 @@ import msgspec
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.tool_pins_known import HERE, Known, Since, Source, Where
+from tidegate.gateway.pause import pause
+from tidegate.gateway.tool_pins_known import HERE, Known, Page, Since, Source, Where, again
+from tidegate.gateway.tool_pins_told import tell
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.mcp.pin_forms import Snapshot
 from tidegate.mcp.pin_store import PinStore
-from tidegate.mcp.pins import Event, Mode, Observed, Verdicts, observe, skeletons
+from tidegate.mcp.pins import Mode, Observed, Verdicts, observe, skeletons
 
 logger = logging.getLogger(__name__)
 
@@ -36,18 +36,9 @@ _LIST_S: Final = 30.0
 _AGAIN_S: Final = 5.0
 _REST_S: Final = 1.0
 _MOST_LISTS: Final = 3
+_OF_ONE: Final = frozenset({"session_ended", "refused", "malformed"})
+"""How a list fails that may be had in another client's session."""
 _MOST_TRIES: Final = 16
-_MOST_LINES: Final = 20
-_STATES: Final = frozenset({"changed", "new", "flagged"})
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """What was listed, whether it is all there is, and whether all has been seen with it."""
-
-    tools: Mapping[str, Snapshot]
-    is_whole: bool = True
-    completes: bool = True
 
 
 class Pins:
@@ -85,11 +76,40 @@ class Pins:
             with suppress(StoreUnavailable):
                 await self._look(at_most_s=0.0)
 
-    def stale(self, server: str) -> None:
-        """The server said that its tools have changed: its list is looked at before a call."""
+    def stale(self, server: str, *, announced: bool = True) -> None:
+        """The tools of the server may be others: its list is looked at before a call.
+
+        `announced`: it said so itself, perhaps to this process alone, so that all hear of it.
+        """
         known = self._of(server)
         known.news += 1
         known.rests_until_s = known.told_until_s = 0.0
+        if announced:
+            known.untold = True
+            if not _runs(known.telling):
+                known.telling = asyncio.get_running_loop().create_task(self._spread(server, known))
+                known.telling.add_done_callback(_heard)
+
+    async def _spread(self, server: str, known: Known) -> None:
+        """Let the others on the same store know; at most once a second."""
+        while known.untold:
+            known.untold = False
+            with suppress(StoreUnavailable):
+                async with known.turn:
+                    await self._write_heard(server, known)
+            await pause(FRESH_S)
+
+    async def _write_heard(self, server: str, known: Known) -> None:
+        for _ in range(_MOST_TRIES):
+            await self._look(at_most_s=0.0)
+            if known.mark == 0:
+                return  # Nobody has compared anything yet.
+            book = known.book
+            told = msgspec.structs.replace(book, turn=book.turn + 1, heard=book.heard + 1)
+            mark = await self._store.write(server, told, was=known.mark)
+            if mark is not None:
+                known.book, known.mark = told, mark
+                return
 
     def differing(self) -> dict[str, int]:
         """How many tools of each configured server are not what was approved."""
@@ -184,13 +204,13 @@ class Pins:
             return
         if not _runs(running):
             if known.failure is not None and self._clock.monotonic_s() < known.rests_until_s:
-                raise _again(known.failure)
+                raise again(known.failure)
             running, mine = self._begin_check(server, known, source), True
         try:
             await asyncio.shield(running)
         except ServerFailed as failed:
-            # The session of another client is no reason to refuse this one.
-            if mine or failed.reason != "session_ended":
+            # What came of the session of another client is no reason to refuse this one.
+            if mine or failed.reason not in _OF_ONE:
                 raise
 
     async def judge(
@@ -215,7 +235,7 @@ class Pins:
         is_whole = cursor is None and following is None
         of = since.until(where) if since is not None else None
         completes = is_whole or (of is not None and known.completes(of, cursor, following))
-        page = _Page(await known.surveyed(tools), is_whole, completes)
+        page = Page(await known.surveyed(tools), is_whole, completes)
         try:
             await self._note(server, page)
         except StoreUnavailable as error:
@@ -230,7 +250,9 @@ class Pins:
 
     async def close(self) -> None:
         """End what runs, and let go of the store."""
-        running = [known.running for known in self._known.values()]
+        running = [
+            task for known in self._known.values() for task in (known.running, known.telling)
+        ]
         for task in (*running, self._looking):
             if task is not None:
                 task.cancel()
@@ -243,10 +265,10 @@ class Pins:
             async with asyncio.timeout(_LIST_S):
                 tools = await source()
             of = since.until(source.where())
-            await self._note(server, _Page(await known.surveyed(tools)))
+            await self._note(server, Page(await known.surveyed(tools)))
         except (TimeoutError, ServerFailed, StoreUnavailable) as error:
             failure = ServerFailed("timeout") if isinstance(error, TimeoutError) else error
-            is_theirs = isinstance(failure, ServerFailed) and failure.reason == "session_ended"
+            is_theirs = isinstance(failure, ServerFailed) and failure.reason in _OF_ONE
             if since.news == known.news and not is_theirs:
                 known.failure = failure
                 known.rests_until_s = self._clock.monotonic_s() + _REST_S
@@ -254,7 +276,7 @@ class Pins:
         if of is not None:
             known.checked(of, now_s=now_s)
 
-    async def _note(self, server: str, page: _Page) -> None:
+    async def _note(self, server: str, page: Page) -> None:
         """Bring what was listed into the book, whoever else writes it. Raises StoreUnavailable."""
         known = self._of(server)
         async with known.turn:
@@ -267,12 +289,12 @@ class Pins:
                 mark = await self._store.write(server, observed.book, was=known.mark)
                 if mark is not None:
                     known.book, known.mark = observed.book, mark
-                    self._tell(server, observed)
+                    tell(observed, server, self._metrics)
                     return
                 await self._look(at_most_s=0.0)
         raise StoreUnavailable("others write the pins of this server all the time")
 
-    def _observed(self, server: str, known: Known, page: _Page) -> Observed:
+    def _observed(self, server: str, known: Known, page: Page) -> Observed:
         def others() -> dict[str, str]:
             names = [name for name in self._configured() if name != server]
             books = [self._known[name].book for name in names]
@@ -322,6 +344,8 @@ class Pins:
         """The book as another process wrote it; one that went backwards was lost and is mended."""
         kept = await self._store.read(server)
         if kept is not None and kept.book.turn >= known.book.turn:
+            if known.mark and kept.book.heard != known.book.heard:
+                self.stale(server, announced=False)
             known.mark, known.book = kept.mark, kept.book
             return
         mended = msgspec.structs.replace(known.book, turn=known.book.turn + 1)
@@ -341,21 +365,6 @@ class Pins:
         reason = error.reason if isinstance(error, ServerFailed) else "store_unavailable"
         logger.warning("tool_pins_unchecked", extra={"server": server, "reason": reason})
 
-    def _tell(self, server: str, observed: Observed) -> None:
-        """A line for every tool that is not what it was, and a number for all of them."""
-        told = [event for event in observed.events if event.state != "pinned"]
-        for event in observed.events:
-            self._metrics.tool_pin(server=server, state=event.state)
-        for event in told[:_MOST_LINES]:
-            level = logging.WARNING if event.state in _STATES else logging.INFO
-            extra = {"server": server, "tool": event.tool, "reason": event.state}
-            logger.log(level, "tool_definition_differs", extra=extra | _problem(event))
-        if len(told) > _MOST_LINES:
-            more = len(told) - _MOST_LINES
-            logger.warning("tool_definitions_differ", extra={"server": server, "suppressed": more})
-        if (count := observed.book.left_out) > 0:
-            logger.warning("tool_pins_full", extra={"server": server, "count": count})
-
     def _configured(self) -> Iterable[str]:
         names = list(self._servers())
         for name in names:
@@ -369,24 +378,8 @@ class Pins:
         return known
 
 
-def _problem(event: Event) -> dict[str, str]:
-    """Words of ours: which members differ, and what is flagged in which."""
-    parts = []
-    if event.members:
-        parts.append(f"differs in {', '.join(event.members)}")
-    parts += [f"{flag.kind} in {flag.member}" for flag in event.flags]
-    return {"problem": "; ".join(parts)} if parts else {}
-
-
 def _runs(task: "asyncio.Task[None] | None") -> TypeGuard["asyncio.Task[None]"]:
     return task is not None and not task.done()
-
-
-def _again(failure: StoreUnavailable | ServerFailed) -> StoreUnavailable | ServerFailed:
-    """The same failure for somebody else."""
-    if isinstance(failure, ServerFailed):
-        return ServerFailed(failure.reason)
-    return StoreUnavailable(failure.detail)
 
 
 def _heard(task: "asyncio.Task[None]") -> None:

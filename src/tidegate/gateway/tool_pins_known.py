@@ -5,17 +5,15 @@ Does not live here: when a list is looked at (tool_pins), how it is asked for (t
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final, Protocol
+from typing import Final, Protocol
 
+from tidegate.errors import StoreUnavailable
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
+from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.mcp.pin_forms import Snapshot, Survey
 from tidegate.mcp.pins import EMPTY, Book
-
-if TYPE_CHECKING:
-    from tidegate.errors import StoreUnavailable
-    from tidegate.gateway.tool_upstream import ServerFailed
 
 UNHEARD_S: Final = 60.0
 """How old a comparison may be, in mode block, while nothing would tell us of a change."""
@@ -58,6 +56,15 @@ class Since:
         return None if where is None else Since(self.news, where)
 
 
+@dataclass(frozen=True, slots=True)
+class Page:
+    """What was listed, whether it is all there is, and whether all has been seen with it."""
+
+    tools: Mapping[str, Snapshot]
+    is_whole: bool = True
+    completes: bool = True
+
+
 class Source(Protocol):
     """One server, as whoever calls one of its tools can ask it."""
 
@@ -77,6 +84,7 @@ class Known:
     `news` counts what the server said of changes. `running` is a list on its way, asked for in
     `running_for`. `rests_until_s`: one that could not be had, for `failure`, is not asked for
     before; `told_until_s`: the log does not hear of it again before.
+    `untold`: the others do not know of the last news, and `telling` is on its way to them.
     """
 
     __slots__ = (
@@ -92,8 +100,10 @@ class Known:
         "running",
         "running_for",
         "survey",
+        "telling",
         "told_until_s",
         "turn",
+        "untold",
     )
 
     def __init__(self) -> None:
@@ -105,6 +115,8 @@ class Known:
         self.turn = asyncio.Lock()
         self.running: asyncio.Task[None] | None = None
         self.running_for: tuple[int, object] | None = None
+        self.telling: asyncio.Task[None] | None = None
+        self.untold = False
         self.survey = Survey()
         self._checked: Since | None = None
         self._checked_s = 0.0
@@ -151,4 +163,11 @@ class Known:
         return found
 
 
-__all__ = ["HERE", "UNHEARD_S", "Known", "Since", "Source", "Where"]
+def again(failure: StoreUnavailable | ServerFailed) -> StoreUnavailable | ServerFailed:
+    """The same failure for somebody else."""
+    if isinstance(failure, ServerFailed):
+        return ServerFailed(failure.reason)
+    return StoreUnavailable(failure.detail)
+
+
+__all__ = ["HERE", "UNHEARD_S", "Known", "Page", "Since", "Source", "Where", "again"]

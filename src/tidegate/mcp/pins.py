@@ -77,13 +77,16 @@ class Book(Struct, frozen=True, omit_defaults=True):
     """The pins of one server by the names of its tools.
 
     `is_settled`: it has listed all of its tools once, so that whatever else comes up is new.
-    `turn` grows with every change. `left_out`: how many tools there was no room for.
+    `turn` grows with every change. `left_out`: how many tools there was no room for. `heard`
+    counts how often the server was heard to say that its tools change, which is for all who share
+    the book.
     """
 
     pins: dict[str, Pin] = {}
     is_settled: bool = False
     turn: int = 0
     left_out: int = 0
+    heard: int = 0
 
     @property
     def differing(self) -> int:
@@ -149,7 +152,8 @@ def observe(
     left_out = left_out if is_whole else max(left_out, book.left_out)
     if not events and (is_settled, left_out) == (book.is_settled, book.left_out):
         return Observed(book)
-    return Observed(Book(pins, is_settled, book.turn + 1, left_out), tuple(events))
+    observed = Book(pins, is_settled, book.turn + 1, left_out, book.heard)
+    return Observed(observed, tuple(events))
 
 
 def approve(book: Book, tools: Iterable[str], *, now_s: float) -> Book:

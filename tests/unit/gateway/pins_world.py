@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from tidegate.clock import Clock
 
 LOGGER = "tidegate.gateway.tool_pins"
+TOLD = "tidegate.gateway.tool_pins_told"
 MODES: list[Mode] = ["warn", "block"]
 
 

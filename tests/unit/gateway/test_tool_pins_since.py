@@ -4,10 +4,12 @@ import asyncio
 
 import pytest
 
-from tests.unit.gateway.pins_world import Server, World, run, tools
+from tests.unit.gateway.pins_world import MODES, Server, Store, World, run, tools
 from tidegate.errors import StoreUnavailable
+from tidegate.gateway.tool_pins import FRESH_S
 from tidegate.gateway.tool_pins_known import UNHEARD_S, Where
 from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.mcp.pins import Mode
 
 LIVES = range(5)
 
@@ -214,5 +216,78 @@ def test_while_a_failed_list_rests_every_call_hears_of_the_same_failure() -> Non
         world.pins.stale("files")
         world.server.error = None
         assert not (await world.call()).refuses("read")
+
+    run(body)
+
+
+async def told(world: World) -> None:
+    """Wait until the others on the store may know what this one heard."""
+    before = (await world.store.marks())["files"]
+    while (await world.store.marks())["files"] == before:
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_what_one_process_heard_is_looked_at_by_all_within_a_second(mode: Mode) -> None:
+    async def body(world: World) -> None:
+        other = world.beside()
+        for each in (world, other):
+            await each.call(mode=mode)
+            await each.idle()
+        world.server.shown = tools(read="second", write="first")
+        world.pins.stale("files")
+        await told(world)
+        other.clock.advance(FRESH_S)
+        asked = world.server.asked
+        for _ in range(3):
+            found = await other.call(mode=mode)
+            await other.idle()
+        assert found.refuses("read") is (mode == "block")
+        assert found.word("read") == "changed"
+        assert world.server.asked == asked + 1
+        await other.pins.close()
+
+    run(body)
+
+
+def test_what_is_news_for_one_process_alone_is_told_to_nobody() -> None:
+    async def body(world: World) -> None:
+        await world.call()
+        marks = await world.store.marks()
+        world.pins.stale("files", announced=False)
+        await world.call()
+        assert world.server.asked == 2
+        assert await world.store.marks() == marks
+
+    run(body)
+
+
+def test_a_server_that_never_stops_talking_has_the_store_written_once_a_second() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        (book,) = [(await world.store.read("files"))]
+        assert book is not None
+        for _ in range(50):
+            world.pins.stale("files")
+            await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+        kept = await world.store.read("files")
+        assert kept is not None
+        assert kept.book.heard == book.book.heard + 1
+
+    run(body)
+
+
+def test_without_a_store_what_was_heard_holds_here() -> None:
+    async def body(world: World) -> None:
+        assert isinstance(world.store, Store)
+        await world.call()
+        world.store.fails = True
+        world.pins.stale("files")
+        await asyncio.sleep(0)  # noqa: TID251 - one turn of the loop, no time
+        world.store.fails = False
+        world.clock.advance(60.0)
+        world.server.shown = tools(read="second", write="first")
+        assert (await world.call()).refuses("read")
 
     run(body)

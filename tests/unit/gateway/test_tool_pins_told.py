@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from tests.logged import lines, logged
-from tests.unit.gateway.pins_world import LOGGER, World, run, tools
+from tests.unit.gateway.pins_world import TOLD, World, run, tools
 
 
 def test_each_difference_is_one_line_and_one_count_however_often_it_is_seen(
@@ -20,11 +20,11 @@ def test_each_difference_is_one_line_and_one_count_however_often_it_is_seen(
         assert world.counted("changed") == world.counted("new") == world.counted("gone") == 1
         assert world.pins.differing() == {"files": 2}
 
-    with caplog.at_level(logging.INFO, LOGGER):
+    with caplog.at_level(logging.INFO, TOLD):
         run(body)
     said = [
         (record.levelname, record.__dict__["tool"], record.__dict__["reason"])
-        for record in lines(caplog, LOGGER)
+        for record in lines(caplog, TOLD)
         if record.getMessage() == "tool_definition_differs"
     ]
     assert sorted(said) == [
@@ -32,7 +32,7 @@ def test_each_difference_is_one_line_and_one_count_however_often_it_is_seen(
         ("WARNING", "extra", "new"),
         ("WARNING", "read", "changed"),
     ]
-    (changed,) = [one for one in lines(caplog, LOGGER) if one.__dict__.get("reason") == "changed"]
+    (changed,) = [one for one in lines(caplog, TOLD) if one.__dict__.get("reason") == "changed"]
     assert changed.__dict__["problem"] == "differs in description; invisible in description"
 
 
@@ -42,7 +42,7 @@ def test_a_list_of_many_differences_is_a_few_lines(caplog: pytest.LogCaptureFixt
         many = {f"tool{number}": "x" for number in range(300)}
         await world.judge(tools(read="first", write="first", **many))
 
-    with caplog.at_level(logging.INFO, LOGGER):
+    with caplog.at_level(logging.INFO, TOLD):
         run(body)
-    assert len(lines(caplog, LOGGER)) < 30
-    assert "tool_definitions_differ" in logged(caplog, LOGGER)
+    assert len(lines(caplog, TOLD)) < 30
+    assert "tool_definitions_differ" in logged(caplog, TOLD)
