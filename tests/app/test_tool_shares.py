@@ -6,7 +6,7 @@ import pytest
 
 from tests.app.federated import until
 from tests.app.mcp_answers import run
-from tests.app.mcp_world import Asked, World, ask, call, echo, value
+from tests.app.mcp_world import Asked, World, ask, call, echo, events, tell, value
 from tidegate.errors import Overloaded, RateLimited
 from tidegate.gateway.tool_shares import Shares
 from tidegate.gateway.tool_streams import StreamCaps
@@ -36,6 +36,43 @@ def test_one_principal_has_no_more_than_its_share_of_the_requests() -> None:
             assert (await world.post(ask("tools/list"))).status == 200
         outcomes = [trail.snapshot().outcome for trail in world.records.ends]
         assert outcomes.count("gateway.rate_limited") == 1
+
+    run(body)
+
+
+@pytest.mark.full
+@pytest.mark.parametrize("streamed", [True, False])
+def test_answers_that_nobody_reads_do_not_fill_the_memory(*, streamed: bool) -> None:
+    async def body() -> None:
+        async def script(asked: Asked) -> None:
+            reply = {"jsonrpc": "2.0", "id": asked.message["id"], "result": {"a": "x" * 100_000}}
+            if streamed:
+                asked.head(content_type="text/event-stream")
+                asked.event(tell("notifications/message", data="y"))
+                asked.event(reply)
+                asked.end()
+            else:
+                asked.whole(reply)
+
+        world = World(script, caps=StreamCaps(answers_bytes=1_000_000))
+        accept = "application/json, text/event-stream"
+        unread = [world.exchange(call("get_status", id=n), accept=accept) for n in range(2)]
+        for each in unread:
+            # Room for what precedes the answer, in messages of the application.
+            each._room = asyncio.Semaphore(3 if streamed else 1)
+        async with unread[0], unread[1]:
+            await until(lambda: len(world.traffic._answers) > 200_000)
+            late = await world.post(call("get_status", id=3), accept=accept)
+            told = events(late)[-1] if streamed else value(late)
+            assert late.status == (200 if streamed else 429)
+            assert told["id"] == 3
+            assert "Limit 'answers' (per principal)" in told["error"]["message"]
+            assert (await world.post(call("get_status"), role="admin", accept=accept)).status == 200
+            for each in unread:
+                await each.read()
+            assert b"xxx" in unread[0].body
+        assert len(world.traffic._answers) == 0
+        assert b"xxx" in (await world.post(call("get_status"), accept=accept)).body
 
     run(body)
 

@@ -328,6 +328,7 @@ class Gateway:
                 caps.mcp_streams,
                 caps.mcp_streams_per_principal,
                 caps.mcp_requests_per_principal,
+                caps.bodies_in_flight_bytes,
             ),
         )
 

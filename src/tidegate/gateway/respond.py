@@ -5,6 +5,7 @@ Does not live here: what is decided (the path functions), which words an error u
 """
 
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from math import ceil
 from typing import Any, Protocol
 
@@ -27,6 +28,11 @@ _STREAM: tuple[Header, ...] = (
 )
 
 
+_LARGE_BYTES = 65_536
+
+Hold = Callable[[int], AbstractContextManager[bool]]
+"""Counts so many bytes as long as its block lasts, which gets True. May raise TidegateError."""
+
 MOST_WAITED_S = 120.0
 """The official SDKs follow a `retry-after` up to this; a longer one they ignore or give up at."""
 
@@ -48,7 +54,8 @@ class Responder:
     Every answer carries `x-request-id` and `extra`, the headers that hold whatever the outcome
     (CORS, `connection: close`). `status` is 0 until a head was sent. `error_body` is the dialect.
     `known` says that the caller was identified, so that its account tells how the request ended.
-    `complete` says that the last byte has been handed over.
+    `complete` says that the last byte has been handed over. `hold` counts what a client has yet to
+    read of a large last part, and may refuse it; without it nobody waits for that.
     """
 
     __slots__ = (
@@ -57,6 +64,7 @@ class Responder:
         "complete",
         "error_body",
         "extra",
+        "hold",
         "known",
         "request_id",
         "status",
@@ -70,6 +78,7 @@ class Responder:
         self.error_body: ErrorBody = envelope
         self.known = False
         self.complete = False
+        self.hold: Hold | None = None
         self.status = 0
 
     @property
@@ -87,10 +96,11 @@ class Responder:
         await self.whole(status, b"", headers)
 
     async def whole(self, status: int, data: bytes, headers: Headers) -> None:
-        """Any answer whose length is known."""
+        """Any answer whose length is known. Raises what `hold` does, before anything has left."""
         length = () if status == 204 else ((b"content-length", b"%d" % len(data)),)
-        await self._head(status, (*headers, *length))
-        await self.end(data)
+        with self._held(len(data)) as waits:
+            await self._head(status, (*headers, *length))
+            await (self._end_read(data) if waits else self.end(data))
 
     async def error(self, error: TidegateError, headers: Headers = ()) -> None:
         """`error` in this path's dialect, with the headers that tell a client what to do."""
@@ -104,6 +114,21 @@ class Responder:
     async def chunk(self, data: bytes) -> None:
         """Part of the body; returns when the connection is below its write high-water mark."""
         await self._send({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def last(self, data: bytes) -> None:
+        """The last part of a stream. Raises what `hold` does; then the stream goes on."""
+        with self._held(len(data)) as waits:
+            await (self._end_read(data) if waits else self.end(data))
+
+    def _held(self, size: int) -> AbstractContextManager[bool]:
+        if self.hold is None or size <= _LARGE_BYTES:
+            return nullcontext(False)
+        return self.hold(size)
+
+    async def _end_read(self, data: bytes) -> None:
+        """The end, once nearly all of `data` was read."""
+        await self.chunk(data)
+        await self.end()
 
     async def end(self, data: bytes = b"") -> None:
         """The last part of the body."""

@@ -13,24 +13,18 @@ from functools import partial
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate import sse, strictjson
+from tidegate.errors import TidegateError
 from tidegate.gateway.respond import Header, Responder
 from tidegate.gateway.tool_call import may_use
 from tidegate.gateway.tool_turn import Plan, Turn
 from tidegate.gateway.tool_upstream import ServerFailed
-from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
-from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
+from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, error_of, typed
+from tidegate.mcp import listing
+from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, is_id, restored, says_unknown
 from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY, accepts_events
 from tidegate.mcp.federation_messages import Shown
-from tidegate.mcp.listing import (
-    filter_result,
-    filter_tasks,
-    is_of_own_task,
-    made_private,
-    may_hear,
-    without_offer,
-)
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
 from tidegate.mcp.stream_places import PRIMED, UNMARKED, Mark
 from tidegate.redaction import Counts
@@ -158,10 +152,10 @@ class Shaper:
         known = params if isinstance(params, dict) else None
         if isinstance(aside, Note):
             told = Notification(aside.method, known)
-            if turn.hides and not may_hear(told, self._may_see):
+            if turn.hides and not listing.may_hear(told, self._may_see):
                 return None
             # What comes in an upstream session of the client's own is about nobody else.
-            if turn.upstream_session is None and not is_of_own_task(told, self._owns):
+            if turn.upstream_session is None and not listing.is_of_own_task(told, self._owns):
                 return None
         elif turn.upstream_session is None:
             return None  # nowhere to send the client's answer; and never in the modern era
@@ -214,14 +208,14 @@ class Shaper:
         if (hides or blocks) and not isinstance(result, dict):
             raise ServerFailed("malformed")
         if self.call.method in _DESCRIBING and not may_use(turn, self._server):
-            result = without_offer(result)
+            result = listing.without_offer(result)
         if turn.hides:
-            result = filter_result(result, self._may_see)
+            result = listing.filter_result(result, self._may_see)
         if blocks:
-            result = filter_result(result, self._is_approved)
+            result = listing.filter_result(result, self._is_approved)
         if self.call.method == "tasks/list":
-            result = filter_tasks(result, self._owns)
-        return made_private(result)
+            result = listing.filter_tasks(result, self._owns)
+        return listing.made_private(result)
 
     def _owns(self, task_id: str) -> bool:
         holder = self._sessions.task_tool(self._turn.principal, self._server.name, task_id)
@@ -328,7 +322,14 @@ class ClientSide:
         in_stream = streamed and self._named and answer.status == 200 and not answer.own
         if self._responder.started or in_stream:
             await self._begin()
-            await self._responder.end(event_of(answer.data, mark))
+            try:
+                await self._responder.last(event_of(answer.data, mark))
+            except TidegateError as error:
+                # Too much waits for its readers already; that there is no answer must be told.
+                call_id = answer.message.get("id")
+                named = call_id if is_id(call_id) else None
+                told = error_of(error, self._responder.request_id, id=named)
+                await self._responder.end(event_of(strictjson.dumps(told), mark))
         else:
             headers = (*self.headers, *answer.headers)
             await self._responder.json(answer.status, answer.data, headers)

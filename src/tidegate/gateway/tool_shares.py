@@ -29,7 +29,7 @@ class Shares:
         return self._all
 
     @contextmanager
-    def taken(self, principal: Principal, amount: int = 1) -> Iterator[None]:
+    def taken(self, principal: Principal, amount: int = 1) -> Iterator[bool]:
         """So much more, as long as the block lasts. Raises RateLimited and Overloaded.
 
         Somebody who has nothing yet gets any amount, so that nothing is too large for ever.
@@ -50,7 +50,7 @@ class Shares:
         self._held[owner] = held + amount
         self._all += amount
         try:
-            yield
+            yield True
         finally:
             self._all -= amount
             self._held[owner] -= amount

@@ -70,11 +70,13 @@ class StreamCaps:
     """How many streams may be open: of all clients of this process, and of one principal.
 
     `requests`: how many of its requests may be served at a time, streams among them.
+    `answers_bytes`: how much of large answers may wait for their readers, of all; of one a quarter.
     """
 
     all: int = 500
     of_principal: int = 50
     requests: int = 500
+    answers_bytes: int = 268_435_456
 
 
 class ToolStreams:

@@ -51,6 +51,7 @@ from tidegate.mcp.eras import LISTEN, read_headers
 from tidegate.records.entries import Trail
 
 _LEASE_GRACE_S: Final = 30.0
+_UNREAD_S: Final = 5.0
 
 
 class ToolTraffic:
@@ -79,6 +80,10 @@ class ToolTraffic:
         self._federation = ToolFederation(relay, clock, keep_alive_s=relay.times.keep_alive_s)
         own = (caps or StreamCaps()).requests
         self._requests = Shares("requests", most=None, of_principal=own, retry_after_s=1.0)
+        most = (caps or StreamCaps()).answers_bytes
+        self._answers = Shares(
+            "answers", most=most, of_principal=most // 4, retry_after_s=_UNREAD_S
+        )
         self._call_s = relay.times.total_s
         self._clock = clock
 
@@ -106,6 +111,7 @@ class ToolTraffic:
                 peer=scope.get("client"),
             )
             responder.error_body = turn.error_body
+            responder.hold = partial(self._answers.taken, principal)
             await self.relay.shared.meet(turn)
             with self._requests.taken(principal):
                 await self._serve(turn, account, scope, receive)

@@ -13,7 +13,8 @@ TESTS = Path(__file__).parents[2]
 RULES, RESOURCES = "unit/mcp/test_authorize.py", "unit/mcp/test_authorize_resources.py"
 LAWS, PATHS, PURE = "app/test_tool_traffic_laws.py", "app/test_tool_traffic.py", "unit/mcp"
 BATCHES, ANSWERS = "app/test_tool_traffic_batches.py", "app/test_tool_traffic_answers.py"
-HEADERS, SESSIONS = "app/test_tool_traffic_headers.py", "app/test_tool_traffic_sessions.py"
+HEADERS, NOTHING = "app/test_tool_traffic_headers.py", "app/test_tool_nothing_allowed.py"
+SESSIONS = "app/test_tool_traffic_sessions.py"
 STREAMS, TOKENS = "app/test_tool_traffic_streams.py", "app/test_identity_tokens.py"
 PINS = "app/test_tool_pins.py"
 AMONG = "app/test_tool_federation"
@@ -45,7 +46,7 @@ REQUIRED = {
     "G4 unknown methods": (f"{HEADERS}::test_an_unknown_method_is_answered_without_asking_anybody"),
     "G4 completion": f"{RULES}::test_a_completion_follows_what_it_completes",
     "G4 tasks": f"{SESSIONS}::test_a_task_belongs_to_whoever_began_it",
-    "G4 subscriptions": f"{SESSIONS}::test_a_subscription_is_narrowed_to_what_may_be_read",
+    "G4 subscriptions": f"{NOTHING}::test_a_subscription_is_narrowed_to_what_may_be_read",
     "G4 levels of logs": (
         f"{RULES}::test_what_changes_the_server_is_for_those_who_may_use_something_of_it"
     ),

@@ -64,7 +64,9 @@ class Caps(Section):
         default=50, description="Those of one principal; beyond: 429."
     )
     bodies_in_flight_bytes: Bytes = Field(
-        default=268_435_456, description="Request bodies held at a time; beyond: 503."
+        default=268_435_456,
+        description="Request bodies held at a time, and as much of MCP answers that nobody has"
+        " read yet, a quarter of it for one principal; beyond: 503, 429.",
     )
     write_stall_s: Seconds = Field(
         default=60.0, description="A client that reads nothing for that long is cut."
