@@ -17,7 +17,8 @@ from tidegate.gateway.workers.words import ToParent, ToWorker, for_parent
 
 logger = logging.getLogger(__name__)
 
-_EXIT_S = 5.0
+_EXIT_S = 20.0
+"""For a process that has closed its channel to end: long, on a busy machine."""
 _NOT_STARTED = 1
 
 
