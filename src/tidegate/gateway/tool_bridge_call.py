@@ -8,7 +8,7 @@ once more (tool_bridge_exchange), the translation (mcp), the server's sessions
 
 import asyncio
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from types import TracebackType
 from typing import Final, Protocol, Self
 
@@ -36,7 +36,7 @@ from tidegate.mcp.probing import (
 )
 
 _MOST_FAILURES: Final = 3
-_MOST_PAGES: Final = 20
+_LEVEL_S, _LEVEL_REST_S = 3.0, 60.0
 _SOONEST_S, _LATEST_S = 0.1, 30.0
 
 
@@ -221,14 +221,33 @@ class Carried:
         return McpHeaders(traceparent=self._asked.headers.traceparent, params=params)
 
     async def _raise_level(self) -> None:
-        """A legacy server tells from one level on in a whole session: from the lowest one asked."""
+        """A legacy server tells from one level on in a whole session: from the lowest one asked.
+
+        No call fails because its server does not take a level; that is tried again later.
+        """
         line, level = self._line, self._level
         if line.modern or level is None or not line.introduction.promises("logging"):
             return
-        if line.level is not None and is_told(level, line.level):
+        if self._is_raised(level):
             return
-        line.level = level
-        await self._server.ask(line, "logging/setLevel", {"level": level})
+        async with line.turn:
+            if self._is_raised(level):
+                return
+            asked: Tree = {"level": level}
+            with suppress(ServerFailed):
+                heard, _ = await self._server.ask(
+                    line, "logging/setLevel", asked, within_s=_LEVEL_S
+                )
+                if heard.message is not None and "result" in heard.message:
+                    line.level = level
+                    return
+            line.level_rests_until_s = self._server.clock.monotonic_s() + _LEVEL_REST_S
+
+    def _is_raised(self, level: str) -> bool:
+        """Whether there is nothing to tell the server, or it did not want to hear it just now."""
+        line = self._line
+        is_set = line.level is not None and is_told(level, line.level)
+        return is_set or self._server.clock.monotonic_s() < line.level_rests_until_s
 
     async def _refusal(self, exchange: Exchange) -> Heard:
         while (arrived := await exchange.read()) is not None:

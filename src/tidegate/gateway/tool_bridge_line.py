@@ -4,6 +4,7 @@ Lives here: the revision, the session, the ids of our messages, and what was ask
 far. Does not live here: when one is begun and ended (tool_bridge_server).
 """
 
+import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from itertools import count
@@ -48,7 +49,8 @@ class Line:
     `session` is the server's id for it; None for 2026-07-28, for a process, and for a legacy
     server that has no sessions. `level` is from which level on the server tells of what it does.
     `listed`: we have asked for its tools ourselves. `refusal` is how the server refused a harmless
-    request in it, which was tried last at `checked_s`.
+    request in it, which was tried last at `checked_s`. Whoever changes what the server tells of has
+    the `turn`; a level that it did not take is not tried before `level_rests_until_s`.
     """
 
     introduction: Introduction
@@ -61,6 +63,8 @@ class Line:
     listed: bool = False
     checked_s: float = float("-inf")
     refusal: Heard | None = None
+    level_rests_until_s: float = float("-inf")
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     numbers: "count[int]" = field(default_factory=lambda: count(1))
     subscribed: dict[str, int] = field(default_factory=dict)
 

@@ -86,21 +86,30 @@ class Changes:
         if not line.introduction.promises("resources", "subscribe"):
             return {"code": int(Code.METHOD_NOT_FOUND), "message": "Method not found"}
         if not line.subscribed.get(uri):
-            heard, _ = await self.server.ask(line, "resources/subscribe", {"uri": uri})
-            error = (heard.message or {}).get("error", {"code": int(Code.INTERNAL_ERROR)})
-            if heard.message is None or "result" not in heard.message:
-                return error if isinstance(error, dict) else {"code": int(Code.INTERNAL_ERROR)}
-        line.subscribed[uri] = line.subscribed.get(uri, 0) + 1
+            # The end of another's must not reach the server behind the beginning of this one.
+            async with line.turn:
+                if not line.subscribed.get(uri):
+                    return await self._begin(line, uri)
+        line.subscribed[uri] += 1
         return None
+
+    async def _begin(self, line: Line, uri: str) -> Tree | None:
+        heard, _ = await self.server.ask(line, "resources/subscribe", {"uri": uri})
+        if heard.message is not None and "result" in heard.message:
+            line.subscribed[uri] = 1
+            return None
+        error = (heard.message or {}).get("error")
+        return error if isinstance(error, dict) else {"code": int(Code.INTERNAL_ERROR)}
 
     async def release(self, line: Line, uri: str) -> None:
         """One less wants to hear of this resource."""
-        left = line.subscribed.get(uri, 0) - 1
-        if left > 0:
-            line.subscribed[uri] = left
-        elif line.subscribed.pop(uri, None) is not None and not line.dropped:
-            with suppress(ServerFailed):
-                await self.server.ask(line, "resources/unsubscribe", {"uri": uri})
+        async with line.turn:
+            left = line.subscribed.get(uri, 0) - 1
+            if left > 0:
+                line.subscribed[uri] = left
+            elif line.subscribed.pop(uri, None) is not None and not line.dropped:
+                with suppress(ServerFailed):
+                    await self.server.ask(line, "resources/unsubscribe", {"uri": uri})
 
     def let_go(self, line: Line, uris: set[str]) -> None:
         """As `release`, without waiting."""
@@ -179,6 +188,7 @@ class Stream:
         self._woken = asyncio.Event()
         self._ended = False
         self._source: asyncio.Task[None] | None = None
+        self._next: asyncio.Task[None] | None = None
 
     @classmethod
     def of_session(cls, changes: Changes, owner: Owner, state: Subscriber) -> "Stream":
@@ -210,8 +220,9 @@ class Stream:
         self._changes.leave(self)
         if self._state is not None:
             self._state.streams.discard(self)
-        if self._source is not None:
-            self._source.cancel()
+        for source in (self._source, self._next):
+            if source is not None:
+                source.cancel()
         if self._line is not None:
             self._changes.let_go(self._line, self._held)
             self._held = set()
@@ -297,10 +308,20 @@ class Stream:
         self._waiting.insert(0, Incoming(message, strictjson.dumps(message)))
 
     def _listen(self, line: Line) -> None:
-        """Hear of it from a server of 2026-07-28, by a subscription of our own."""
+        """Hear of it from a server of 2026-07-28, by a subscription of our own.
+
+        The one before goes on until the server has begun this one: nothing is lost in between.
+        """
+        if self._next is not None:
+            self._next.cancel()
+        self._next = self._changes.server.spawn(self._subscription(line, self._wanted))
+
+    def _begun(self) -> None:
+        if self._next is not asyncio.current_task():
+            return
         if self._source is not None:
             self._source.cancel()
-        self._source = self._changes.server.spawn(self._subscription(line, self._wanted))
+        self._source, self._next = self._next, None
 
     async def _subscription(self, line: Line, wanted: Wanted) -> None:
         pause_s = _PAUSE_S
@@ -326,6 +347,7 @@ class Stream:
                 for incoming in arrived:
                     message = sort(incoming, own_id)
                     if isinstance(message, Note):
+                        self._begun()
                         self._changes.look_at(message)
                         self.hear(message.method, message.message.get("params"))
                     elif isinstance(message, Reply):

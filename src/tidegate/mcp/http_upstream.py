@@ -19,7 +19,7 @@ _BOM: Final = b"\xef\xbb\xbf"
 _BLANKS: Final = b" \t\r\n"
 _JSON_FIRST: Final = "application/json, text/event-stream"
 _EVENTS_FIRST: Final = "text/event-stream, application/json"
-_HARMLESS: Final = frozenset(
+HARMLESS: Final = frozenset(
     {
         "completion/complete",
         "ping",
@@ -32,6 +32,7 @@ _HARMLESS: Final = frozenset(
         "tools/list",
     }
 )
+"""Requests that may be sent twice at no cost but time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +65,7 @@ def outgoing(
     forms of an answer it names first; nothing is left out of its message but the trace's baggage;
     the credential is the server's, the session id the upstream's own.
     """
-    replayable = isinstance(message, Request) and message.method in _HARMLESS
+    replayable = isinstance(message, Request) and message.method in HARMLESS
     # A legacy server that is asked for a stream may end it early and have it resumed. What can be
     # asked for once more is lost at no cost; the answer of a tool that ran is not.
     streams = (replayable or resumable) and not revision.modern and prefers_events(headers)
@@ -206,6 +207,7 @@ def _messages(event: sse.Event) -> list[Incoming]:
 
 
 __all__ = [
+    "HARMLESS",
     "AnswerReader",
     "AnswerTooLarge",
     "Outgoing",

@@ -14,6 +14,7 @@ from typing import Final
 
 from tidegate.jsonrpc import Code, Tree
 from tidegate.mcp.eras import LEGACY, MODERN
+from tidegate.mcp.http_upstream import HARMLESS
 from tidegate.mcp.introductions import Introduction, discovered, initialized
 
 _REFUSING: Final = (400, 404, 405, 406, 415)
@@ -23,6 +24,17 @@ _OF_MODERN: Final = (Code.HEADER_MISMATCH, Code.MISSING_CAPABILITY, Code.UNSUPPO
 _UNREAD: Final = (Code.PARSE_ERROR, Code.INVALID_REQUEST, _LEGACY_SERVER_ERROR)
 _OF_METHODS: Final = (Code.METHOD_NOT_FOUND, Code.INVALID_PARAMS, Code.INTERNAL_ERROR)
 _HANDSHAKES: Final = ("initialize", "server/discover")
+_CHANGES_NOTHING: Final = HARMLESS | {
+    "initialize",
+    "logging/setLevel",
+    "resources/subscribe",
+    "resources/unsubscribe",
+    "subscriptions/listen",
+    "tasks/get",
+    "tasks/list",
+    "tasks/result",
+}
+"""What may be done twice: of what a server may have that is not here, nobody knows."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,7 +174,7 @@ def proves_unexecuted(method: str, heard: Heard, probe: Heard | None) -> bool:
     """
     if not heard.is_refusal:
         return False
-    return method != "tools/call" or (probe is not None and heard.is_like(probe))
+    return method in _CHANGES_NOTHING or (probe is not None and heard.is_like(probe))
 
 
 def lost_session(heard: Heard) -> bool:

@@ -100,6 +100,14 @@ def test_what_changes_nothing_may_be_repeated_after_any_refusal(method: str) -> 
         assert proves_unexecuted(method, heard(status, code), None) == refused
 
 
+@pytest.mark.parametrize("method", ["tasks/update", "tasks/cancel", "unheard/of", "tools/call"])
+def test_what_may_change_something_is_repeated_only_after_a_proof(method: str) -> None:
+    for status, code in itertools.product((200, 400, 404), CODES[1:]):
+        answer = heard(status, code)
+        assert not proves_unexecuted(method, answer, None)
+        assert proves_unexecuted(method, answer, answer)
+
+
 @pytest.mark.parametrize("method", METHODS)
 def test_a_result_and_silence_are_no_refusals(method: str) -> None:
     for answer in (result({}), Heard(200), Heard(500), Heard(401), Heard(403), Heard(429)):
