@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.mcp_answers import BOTH, run
+from tests.app.mcp_answers import BOTH, META, modern, run, run_in_no_time
 from tests.app.mcp_streams import (
     STATUS,
     StreamingServer,
@@ -21,8 +21,12 @@ from tests.app.mcp_streams import (
 )
 from tests.app.mcp_upstreams import ModernUpstream
 from tests.app.mcp_world import Asked, World, call, tell, value
+from tidegate.gateway.masking import Masking
+from tidegate.gateway.tool_upstream import ToolTimes
 from tidegate.limits.ledger import Limit
 from tidegate.mcp.eras import BATCHING
+from tidegate.redaction import RedactionPolicy
+from tidegate.transport.upstream import Failure
 
 ONE_AT_A_TIME = Limit("one", "concurrent", cap=1, per="principal", tools=("*",), servers=("*",))
 
@@ -210,3 +214,82 @@ def test_a_bridged_call_ends_at_once_and_its_server_is_told(
     with caplog.at_level(logging.INFO):
         run(body)
     assert not has_failures(caplog)
+
+
+async def too_slow(asked: Asked) -> None:
+    asked.head(200, "text/event-stream")
+
+
+async def too_long(asked: Asked) -> None:
+    asked.head(200, "text/event-stream")
+    asked.event(tell("notifications/message", data="x" * 100_000))
+
+
+async def broken(asked: Asked) -> None:
+    asked.fail(Failure.MALFORMED)
+
+
+async def not_to_be_shown(asked: Asked) -> None:
+    asked.head(200, "text/event-stream")
+    asked.event(tell("notifications/message", data="write to jane.doe@example.com"))
+
+
+async def answered_badly(asked: Asked) -> None:
+    asked.whole({"jsonrpc": "2.0", "id": 1, "result": {"a": "write to jane.doe@example.com"}})
+
+
+async def refused(asked: Asked) -> None:
+    asked.whole(b"", 503)
+
+
+async def nobody(asked: Asked) -> None:
+    asked.fail(Failure.UNREACHABLE)
+
+
+BLOCKING = Masking(
+    RedactionPolicy.preset().with_actions({"email": "block"}),
+    tool_arguments="off",
+    tool_results="enforce",
+)
+
+
+@pytest.mark.parametrize(
+    ("script", "told"),
+    [
+        (too_slow, 1),
+        (too_long, 1),
+        (broken, 1),
+        (not_to_be_shown, 1),
+        (answered_badly, 0),
+        (refused, 0),
+        (nobody, 0),
+    ],
+)
+@pytest.mark.parametrize("is_modern", [False, True])
+def test_a_legacy_server_is_told_of_a_call_that_the_gateway_gives_up(
+    script: Any, told: int, *, is_modern: bool
+) -> None:
+    async def body() -> None:
+        notices: list[Any] = []
+
+        async def server(asked: Asked) -> None:
+            if "id" in asked.message:
+                await script(asked)
+            else:
+                notices.append(asked.message)
+                asked.head(202)
+                asked.end()
+
+        times = ToolTimes(total_s=5.0, idle_s=5.0)
+        world = World(server, times=times, max_answer_bytes=10_000, masking=BLOCKING)
+        params = {"_meta": META} if is_modern else {}
+        extra = modern("tools/call", mcp_name="get_status") if is_modern else {}
+        answer = await world.post(call("get_status", **params), **extra)
+        assert b'"error"' in answer.body
+        await world.upstream.drain(5)
+        assert [n["method"] for n in notices] == ["notifications/cancelled"] * (
+            0 if is_modern else told
+        )
+        assert all(n["params"]["requestId"] == 1 for n in notices)
+
+    run_in_no_time(body)

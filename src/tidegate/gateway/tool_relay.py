@@ -7,9 +7,8 @@ order (tool_traffic), the wire towards the server (tool_upstream).
 
 import asyncio
 import logging
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import ExitStack, asynccontextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
 from functools import partial
 from typing import Final
 
@@ -18,9 +17,9 @@ from tidegate.errors import StoreUnavailable, TidegateError
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.tool_answer import Answer, ClientSide, Collected, Shaper
-from tidegate.gateway.tool_bridge import BridgedCarrier
 from tidegate.gateway.tool_carrier import Carrier, Exchange
 from tidegate.gateway.tool_carriers import Carriers
+from tidegate.gateway.tool_endings import Ended, EndOfClient, until_ended
 from tidegate.gateway.tool_pinned import PinGate
 from tidegate.gateway.tool_sessions import ToolSessions
 from tidegate.gateway.tool_suspended import CANCELLED, Resumables
@@ -41,10 +40,11 @@ _READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_TOLD: Final = 1024
 
-_REMEMBERED: Final = frozenset({"resources/subscribe", "logging/setLevel"})
-"""Requests that leave something behind until the session ends."""
-
 SUSPENDED: Final = "suspended"
+_LEFT: Final = "the client has gone"
+_GIVEN_UP: Final = frozenset({"timeout", "too_large", "malformed"})
+"""Failures of a server that may still be at work."""
+
 RESUMED: Final = frozenset({"no_answer", Failure.RESET.value})
 """How a stream ends that can be taken up again: let go by its server, or lost."""
 
@@ -99,7 +99,7 @@ class ToolRelay:
         if call.method == "initialize" and not turn.revision.modern:
             self.shared.check()
         carrier = self.carriers.of(server.place)
-        _EndOfClient.meet(turn, call.method, carrier)
+        EndOfClient.meet(turn, call.method, carrier)
         client = client or ClientSide(turn, keep_alive_s=self.times.keep_alive_s)
         with ExitStack() as held:
             running = held.enter_context(
@@ -110,7 +110,7 @@ class ToolRelay:
             self.pins.sending(plan)
             asked = plan.asked(turn, running.upstream_id, resumable=self._resumes(client))
             try:
-                async with _until_ended(running):
+                async with until_ended(running):
                     with carrier.exchange(asked) as exchange:
                         word = await self._relay(turn, plan, exchange, shaper, client, cancel)
                 if word == SUSPENDED:
@@ -119,14 +119,14 @@ class ToolRelay:
                 elif client.resumable is not None:
                     client.resumable.finish(word)
                     client.resumable.let_go()
-            except _Ended:
+            except Ended:
                 word = CANCELLED
                 if client.resumable is not None:
                     client.resumable.finish(word)
                 await client.let_go()
             except asyncio.CancelledError:
                 if not self._suspend(plan, client, held):
-                    cancel()
+                    cancel(_LEFT)
                 raise
             finally:
                 if shaper.unusable:
@@ -190,20 +190,21 @@ class ToolRelay:
         exchange: Exchange,
         shaper: Shaper,
         client: ClientSide | Collected,
-        cancel: Callable[[], None],
+        cancel: Callable[[str], None],
     ) -> str:
         """Bring the answer home; whatever goes wrong becomes one, too.
 
         SUSPENDED: nothing went wrong, but the stream is over.
         """
-        status, word, mark = 0, "ok", UNMARKED
+        status, word, mark, gives_up = 0, "ok", UNMARKED, True
         try:
             status, head = await exchange.head()
             self._check_status(turn, plan.server, status)
             if status < 300:
                 client.headers = self._open_session(turn, shaper, head)
             due_s = self._clock.monotonic_s() + self.times.total_s
-            marking = partial(self._mark, turn, shaper, client, cancel, due_s)
+            left = partial(cancel, _LEFT)
+            marking = partial(self._mark, turn, shaper, client, left, due_s)
             answer, mark = await self._read(plan, exchange, status, shaper, client, marking)
             turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
         except ServerFailed as failed:
@@ -211,6 +212,7 @@ class ToolRelay:
                 turn.trail.step("upstream", "suspended", reason=failed.reason)
                 return SUSPENDED
             note_failed(turn, plan.server, failed, status)
+            gives_up = failed.reason in _GIVEN_UP
             if failed.reason == "session_ended":
                 answer, word = Answer.of(no_session(plan.request.id)), "gateway.not_found"
             else:
@@ -224,6 +226,8 @@ class ToolRelay:
             answer, word = Answer(body), error.code
         if word == "ok":
             exchange.let_end()
+        elif gives_up and status < 300 and not shaper.running.answered:
+            cancel("no answer is waited for any more")
         shaper.running.end = None
         await client.final(answer, streamed=exchange.is_stream, mark=mark)
         return word
@@ -311,56 +315,15 @@ class ToolRelay:
         shaper.opened = self.sessions.open(turn.principal, realm, theirs, None, now_s)
         return ((SESSION_HEADER, shaper.opened.id.encode("ascii")),)
 
-    def _cancel(self, turn: Turn, plan: Plan, carrier: Carrier, running: RunningCall) -> None:
-        """The client has gone. A modern server notices that we leave; a legacy one must be told."""
+    def _cancel(
+        self, turn: Turn, plan: Plan, carrier: Carrier, running: RunningCall, why: str
+    ) -> None:
+        """The call is left. A modern server notices that; a legacy one must be told."""
         if turn.revision.modern or plan.request.method == "initialize":
             return
-        params: Tree = {"requestId": running.upstream_id, "reason": "the client has gone"}
+        params: Tree = {"requestId": running.upstream_id, "reason": why}
         notice = Notification("notifications/cancelled", params)
         carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
-
-
-@dataclass(frozen=True, slots=True)
-class _EndOfClient:
-    """What the end of a session means at a server; two for one server are one."""
-
-    carrier: BridgedCarrier
-    session: str
-
-    @classmethod
-    def meet(cls, turn: Turn, method: str, carrier: BridgedCarrier) -> None:
-        """Have it called at the end of the client's session, if the message leaves anything."""
-        if method in _REMEMBERED and turn.session is not None and turn.client_session is not None:
-            turn.session.on_end.add(cls(carrier, turn.client_session))
-
-    def __call__(self) -> None:
-        self.carrier.end_client(self.session)
-
-
-class _Ended(Exception):
-    """The client has cancelled the call: no answer to it is wanted."""
-
-
-@asynccontextmanager
-async def _until_ended(running: RunningCall) -> AsyncIterator[None]:
-    """A block that `running.end` leaves, at any point, for _Ended."""
-    scope = asyncio.timeout(None)
-    try:
-        async with scope:
-            running.end = partial(_end, scope)
-            try:
-                yield
-            finally:
-                running.end = None
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise _Ended from None
-
-
-def _end(scope: asyncio.Timeout) -> None:
-    if scope.when() is None:
-        scope.reschedule(asyncio.get_running_loop().time())
 
 
 def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
