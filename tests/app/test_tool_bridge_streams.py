@@ -7,7 +7,7 @@ import pytest
 
 from tests.app.bridged import ADAM, VERA, Bridged, reader
 from tests.app.mcp_answers import run, run_in_no_time
-from tests.app.mcp_upstreams import SUBSCRIPTION, LegacyUpstream, ModernUpstream, Upstream
+from tests.app.mcp_upstreams import SUBSCRIPTION, LegacyUpstream, ModernUpstream, Refusal, Upstream
 from tests.app.mcp_world import Asked as Got
 from tests.app.mcp_world import ask, call
 from tidegate.gateway.pause import pause
@@ -286,5 +286,58 @@ def test_a_subscription_between_two_of_2026_is_the_server_s_own() -> None:
             meta = {SUBSCRIPTION: stream.message["id"]}
             stream.event(changed("tools/list_changed", _meta=meta))
             assert (await following())["params"]["_meta"] == {SUBSCRIPTION: "sub"}
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    "refusal",
+    [
+        Refusal(404, -32600, "no session"),
+        Refusal(400, -32000, "Bad Request: No valid session ID provided"),
+    ],
+)
+def test_a_resource_is_subscribed_to_in_a_new_session_if_the_server_lost_ours(
+    refusal: Refusal,
+) -> None:
+    async def body() -> None:
+        upstream = LegacyUpstream("2025-06-18")
+        upstream.lost = refusal
+        bridged = Bridged(upstream)
+        for uri in ("test://a", "test://b"):
+            upstream.open.clear()
+            said = await bridged.say(
+                ask("resources/subscribe", uri=uri), LEGACY[0], session="bridged.a"
+            )
+            assert said.result == {}
+        # What was subscribed to before is so again, and the client asks for nothing twice.
+        held = [each[1] for each in upstream.log if each[0] == "resources/subscribe"]
+        assert held == ["test://a", "test://a", "test://b"]
+        upstream.open.clear()
+        async with bridged.hearing(
+            listening(resourceSubscriptions=["test://c"]), MODERN
+        ) as following:
+            wish = (await following())["params"]["notifications"]
+            assert wish["resourceSubscriptions"] == ["test://c"]
+            stream = await streams(upstream, 3)
+            stream.event(changed("resources/updated", uri="test://c"))
+            assert (await following())["params"]["uri"] == "test://c"
+
+    run(body)
+
+
+def test_a_resource_that_talks_like_a_lost_session_costs_no_session() -> None:
+    class Misleading(LegacyUpstream):
+        async def answer(self, asked: Got, message: Any) -> object:
+            if message.get("method") == "resources/subscribe":
+                raise self.lost
+            return await super().answer(asked, message)
+
+    async def body() -> None:
+        upstream = Misleading()
+        bridged = Bridged(upstream)
+        said = await bridged.say(ask("resources/subscribe", uri="test://a"), LEGACY[0])
+        assert said.error["code"] == -32600
+        assert upstream.methods().count("initialize") == 1
 
     run(body)

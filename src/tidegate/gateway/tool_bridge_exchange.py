@@ -141,7 +141,7 @@ class BridgedExchange:
         self._stack = ExitStack()
         self._way: Carried | Exchange | None = None
         self._waiting: list[Incoming] = []
-        self._passing = self._left = False
+        self._passing = self._left = self._is_anew = False
 
     @property
     def is_stream(self) -> bool:
@@ -325,7 +325,8 @@ class BridgedExchange:
         uri = (call.params or {}).get("uri")
         if not isinstance(uri, str):
             return self._say(_invalid(_id_of(self._asked), "uri"))
-        changes = self._bridge.changes
+        changes, error = self._bridge.changes, None
+        await changes.settle(state, line)
         if call.method == "resources/unsubscribe":
             if uri in state.subscribed:
                 state.subscribed.discard(uri)
@@ -333,18 +334,35 @@ class BridgedExchange:
         elif uri not in state.subscribed:
             if not has_room([*state.subscribed, uri]):
                 return self._say(_invalid(_id_of(self._asked), "too many subscriptions"))
-            # At once: another one of the same must not be asked for meanwhile.
-            state.subscribed.add(uri)
-            error = await changes.hold(line, uri)
-            if error is not None:
-                state.subscribed.discard(uri)
-                return self._say({"jsonrpc": "2.0", "id": _id_of(self._asked), "error": error})
-            if uri not in state.subscribed:  # The client was faster, or is gone.
-                await changes.release(line, uri)
-        state.line = line
+            error = await self._hold(uri, line, state)
+        if line.dropped:
+            return await self._subscription_anew(call, state)
+        if error is not None:
+            return self._say({"jsonrpc": "2.0", "id": _id_of(self._asked), "error": error})
         for stream in state.streams:
             stream.wants(state.subscribed)
         return self._say(result_body(_id_of(self._asked), {}))
+
+    async def _hold(self, uri: str, line: Line, state: ClientState) -> Tree | None:
+        changes = self._bridge.changes
+        # At once: another one of the same must not be asked for meanwhile.
+        state.subscribed.add(uri)
+        error = await changes.hold(line, uri)
+        if error is not None:
+            state.subscribed.discard(uri)
+        elif uri not in state.subscribed:  # The client was faster, or is gone.
+            await changes.release(line, uri)
+        return error
+
+    async def _subscription_anew(
+        self, call: Request, state: ClientState
+    ) -> tuple[int, Mapping[str, str]]:
+        """Once more, as the server had lost the session."""
+        if self._is_anew:
+            raise ServerFailed("session_ended")
+        self._is_anew = True
+        line = await self._bridge.server.line(self._asked.owner)
+        return await self._subscription(call, line, state)
 
     def _say(
         self, body: Tree, head: Mapping[str, str] | None = None

@@ -27,6 +27,7 @@ from tidegate.mcp.bridged_results import params_for
 from tidegate.mcp.bridging import SUBSCRIPTION_KEY, Envelope, own_request
 from tidegate.mcp.changes import ALL, Wanted, wanted_of
 from tidegate.mcp.eras import Revision
+from tidegate.mcp.probing import Heard, lost_session, speaks_of_sessions
 from tidegate.mcp.sessions import Owner
 
 _MOST_WAITING: Final = 256
@@ -37,6 +38,7 @@ _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 class Subscriber(Protocol):
     """What is remembered of a legacy client."""
 
+    line: Line | None
     subscribed: set[str]
     streams: "set[Stream]"
 
@@ -79,7 +81,8 @@ class Changes:
     async def hold(self, line: Line, uri: str) -> Tree | None:
         """Have the server tell of this resource, for one more; the error if it does not.
 
-        Of 2026-07-28 nothing is asked here: the stream that hears of it says so itself.
+        Of 2026-07-28 nothing is asked here: the stream that hears of it says so itself. A session
+        that turns out to be lost is dropped: ask again in another one.
         """
         if line.modern:
             return None
@@ -98,8 +101,27 @@ class Changes:
         if heard.message is not None and "result" in heard.message:
             line.subscribed[uri] = 1
             return None
+        if await self._is_lost(line, heard):
+            self.server.drop(line)
         error = (heard.message or {}).get("error")
         return error if isinstance(error, dict) else {"code": int(Code.INTERNAL_ERROR)}
+
+    async def settle(self, state: Subscriber, line: Line) -> None:
+        """Have `line` tell of what the client subscribed to in a conversation that is over."""
+        if state.line is line:
+            return
+        state.line = line
+        for uri in sorted(state.subscribed):
+            if await self.hold(line, uri) is not None and not line.dropped:
+                state.subscribed.discard(uri)
+
+    async def _is_lost(self, line: Line, heard: Heard) -> bool:
+        """Whether the server does not know the session any more; a resource may look like that."""
+        gone = lost_session(heard)
+        if line.session is None or not (gone or speaks_of_sessions(heard)):
+            return False
+        refusal = await self.server.recheck(line, at_once=gone)
+        return refusal is not None and (lost_session(refusal) or speaks_of_sessions(refusal))
 
     async def release(self, line: Line, uri: str) -> None:
         """One less wants to hear of this resource."""
@@ -229,16 +251,27 @@ class Stream:
 
     async def head(self) -> tuple[int, Mapping[str, str]]:
         """See Exchange."""
-        line = self._line or await self._changes.server.line(self._owner)
+        wanted = self._wanted
+        line = await self._open(self._line or await self._changes.server.line(self._owner))
+        if line.dropped:
+            # The server had lost the session, which only asking told.
+            self._changes.leave(self)
+            self._wanted, self._held, self._waiting, self._ended = wanted, set(), [], False
+            await self._open(await self._changes.server.line(self._owner))
+        return 200, {}
+
+    async def _open(self, line: Line) -> Line:
         self._line = line
         self._changes.join(self, line)
         if self._state is not None:
+            await self._changes.settle(self._state, line)
+            self._wanted = self._wanted.with_uris(self._state.subscribed)
             self._state.streams.add(self)
         if self._id is not None:
             await self._acknowledge(self._id, line)
         elif line.modern:
             self._listen(line)
-        return 200, {}
+        return line
 
     async def read(self) -> list[Incoming] | None:
         """See Exchange."""
