@@ -138,7 +138,11 @@ def test_the_session_of_another_principal_is_unknown_and_survives(role: str) -> 
         world = Federated(a=a, b=b, rules=EVERYTHING)
         session = await begin(world)
         before = len(world.transport.asked)
-        for message in (ask("tools/list"), call("a__get_status"), tell("notifications/x")):
+        for message in (
+            ask("tools/list"),
+            call("a__get_status"),
+            tell("notifications/roots/list_changed"),
+        ):
             answer = await world.post(message, role=role, mcp_session_id=session)
             assert answer.status == 404
         theirs = world.exchange(b"", role=role, method="DELETE", mcp_session_id=session)

@@ -76,7 +76,9 @@ def test_nobody_else_has_the_session_in_any_process_and_it_survives(role: str) -
                 asked, known = len(world.transport.asked), len(world.traffic.relay.sessions)
                 assert await used(world, session, role) == 404
                 assert len(world.traffic.relay.sessions) == known
-                note = await world.post(tell("notifications/x"), role=role, mcp_session_id=session)
+                note = await world.post(
+                    tell("notifications/roots/list_changed"), role=role, mcp_session_id=session
+                )
                 get = world.exchange(
                     b"", role=role, method="GET", mcp_session_id=session, accept="text/event-stream"
                 )

@@ -102,9 +102,9 @@ def test_a_batch_of_notifications_gets_202_and_the_denied_ones_stay() -> None:
     async def body() -> None:
         world = World()
         batch = [
-            tell("notifications/a"),
+            tell("notifications/progress", progressToken=1),
             tell("tools/call", name="admin_x"),
-            tell("notifications/b"),
+            tell("notifications/roots/list_changed"),
         ]
         answer = await world.post(batch)
         assert (answer.status, answer.body) == (202, b"")

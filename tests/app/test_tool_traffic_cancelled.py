@@ -29,7 +29,11 @@ async def stream(asked: Asked) -> None:
 
 BODIES = {
     "request": call("get_status"),
-    "batch": [call("get_status", id=1), tell("notifications/x"), call("admin_x", id=2)],
+    "batch": [
+        call("get_status", id=1),
+        tell("notifications/roots/list_changed"),
+        call("admin_x", id=2),
+    ],
     "notification": tell("tools/call", name="get_status"),
 }
 

@@ -107,7 +107,9 @@ def test_the_session_of_another_principal_is_unknown_and_survives(role: str) -> 
         session = await begin(world)
         asked = len(world.transport.asked)
         post = await world.post(ask("tools/list"), role=role, mcp_session_id=session)
-        note = await world.post(tell("notifications/x"), role=role, mcp_session_id=session)
+        note = await world.post(
+            tell("notifications/roots/list_changed"), role=role, mcp_session_id=session
+        )
         exchange = world.exchange(b"", role=role, method="DELETE", mcp_session_id=session)
         async with exchange:
             await exchange.read()
@@ -132,7 +134,7 @@ def test_a_session_the_server_has_forgotten_is_gone_for_good() -> None:
     async def body() -> None:
         server = Stateful()
         world = World(server)
-        for message in (ask("tools/list"), tell("notifications/x")):
+        for message in (ask("tools/list"), tell("notifications/roots/list_changed")):
             session = await begin(world)
             server.live.clear()
             for _ in range(2):
