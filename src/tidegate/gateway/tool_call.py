@@ -36,6 +36,7 @@ from tidegate.mcp.authorize import (
     subject_of,
 )
 from tidegate.mcp.batch import flaw_of
+from tidegate.mcp.client_texts import texts_of, with_texts
 from tidegate.mcp.denials import Refusal, refusal
 from tidegate.mcp.eras import (
     LEGACY,
@@ -50,10 +51,11 @@ from tidegate.mcp.eras import (
 from tidegate.mcp.listing import narrow_subscription
 from tidegate.mcp.sessions import RunningCalls, Session, Sessions
 from tidegate.policy import Allow, Decision, Deny
-from tidegate.redaction import redact_tree
+from tidegate.redaction import Counts, redact_tree
 
 _PROBE: Final = "logging/setLevel"
 """What whoever may use something of a server may send to it."""
+_NOT_ANSWERED: Final = "The answer was refused by the gateway"
 _STEP_NAME: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource"}
 
 
@@ -204,9 +206,18 @@ def mask(turn: Turn, plans: Sequence[Plan]) -> None:
         if not plan.forwards:
             continue
         try:
-            _mask_arguments(turn, plan)
+            _mask_texts(turn, plan)
         except TidegateError as error:
-            plan.refuse(error, turn)
+            if isinstance(plan.message, Response):
+                _answer_instead(plan, plan.message, error)
+            else:
+                plan.refuse(error, turn)
+
+
+def _answer_instead(plan: Plan, answer: Response, error: TidegateError) -> None:
+    """The server waits for an answer of its client: it learns that there is none."""
+    plan.outcome = error.code
+    plan.message = Response(answer.id, error_body(answer.id, Code.BLOCKED, _NOT_ANSWERED))
 
 
 def may_send(turn: Turn, server: ToolServer, method: str) -> bool:
@@ -286,26 +297,22 @@ def note(turn: Turn, server: ToolServer | None, message: Call, decision: Decisio
     turn.trail.step("authorize", verdict, rule=decision.rule, operands=operands, **asked)
 
 
-def _mask_arguments(turn: Turn, plan: Plan) -> None:
-    """Apply the redaction of tool arguments to a call that will be forwarded."""
-    mode, call = plan.server.masking.tool_arguments, plan.message
-    if mode == "off" or not isinstance(call, Request | Notification):
-        return
-    arguments = (call.params or {}).get("arguments")
-    if not isinstance(arguments, dict):
+def _mask_texts(turn: Turn, plan: Plan) -> None:
+    """Apply the redaction of tool arguments to every text of a message that will be forwarded."""
+    mode, texts = plan.server.masking.tool_arguments, texts_of(plan.message)
+    if mode == "off" or not texts:
         return
     policy = plan.server.masking.policy_for(turn.principal.tenant)
     applied = policy if mode == "enforce" else policy.observing()
-    masked, found = guarded(redact_tree, arguments, applied)
-    turn.trail.counts("redact_arguments", mode, found, unscanned=found.unscanned)
-    if mode == "enforce" and masked is not arguments:
-        params = {**(call.params or {}), "arguments": masked}
-        plan.headers = with_arguments(turn.headers, dict(_changes(arguments, masked)))
-        plan.message = (
-            Request(call.id, call.method, params)
-            if isinstance(call, Request)
-            else Notification(call.method, params)
-        )
+    masked, counts = dict(texts), Counts()
+    for name, value in texts.items():
+        masked[name], found = guarded(redact_tree, value, applied)
+        counts.add(found)
+    turn.trail.counts("redact_arguments", mode, counts, unscanned=counts.unscanned)
+    if mode == "enforce" and any(masked[name] is not texts[name] for name in texts):
+        changes = _changes(texts.get("arguments"), masked.get("arguments"))
+        plan.headers = with_arguments(turn.headers, dict(changes))
+        plan.message = with_texts(plan.message, masked)
 
 
 def _changes(old: object, new: object) -> Iterator[tuple[str, str]]:
