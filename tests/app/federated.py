@@ -251,6 +251,7 @@ class Federated(World):
 
     async def over(self) -> None:
         """End what the gateway keeps towards its servers, as it does at its own end."""
+        await self.pins.close()
         await self.carriers.close()
         await self.upstream.drain(5)
 

@@ -104,6 +104,7 @@ def test_one_acknowledgment_stands_for_all_and_then_each_server_is_heard(
                 assert each["params"]["_meta"] == {SUBSCRIPTION: subscription}
                 assert each["params"].get("uri", "b+file:///a") == "b+file:///a"
             await exchange.disconnect()
+        await world.over()
         assert world.to("a")[-1]["params"]["notifications"] == {
             "toolsListChanged": True,
             "resourceSubscriptions": ["x:y"],
@@ -142,6 +143,7 @@ def test_nothing_is_heard_before_the_acknowledgment_that_stands_for_all() -> Non
                 "notifications/tools/list_changed",
             ]
             await exchange.disconnect()
+        await world.over()
 
     run(body)
 
