@@ -294,6 +294,9 @@ def test_the_clients_token_reaches_no_server() -> None:
         world = Federated(a=Server(), b=Server(), rules=EVERYTHING)
         for message in (ask("tools/list"), call("a__get_status"), ask("resources/list")):
             await world.post(message)
+        told = {(asked.server, asked.message["method"]) for asked in world.transport.asked}
+        lists = {(name, f"{kind}/list") for name in "ab" for kind in ("tools", "resources")}
+        assert told >= {*lists, ("a", "tools/call")}
         for asked in world.transport.asked:
             assert asked.headers["authorization"] == f"Bearer {CREDENTIAL}-{asked.server}"
             assert "viewer-token" not in json.dumps([asked.headers, asked.message])
