@@ -76,7 +76,8 @@ def demo(part: str, port: int | None, *, leave: bool) -> int:
 
     A stream whose secrets are cut across events, masked; a viewer's admin call, denied; a failing
     primary, answered by the backup. Or one demo upstream alone, for the profiles in examples/:
-    `tidegate demo providers --help` lists everything that its two providers can do wrong.
+    `tidegate demo providers --help` lists everything that its two providers can do wrong. Which
+    tools the mcp-backend ran is at its /_log: a denied call is not there.
     """
     if part != "scenes":
         return asyncio.run(_alone(part, port))

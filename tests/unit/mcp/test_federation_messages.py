@@ -124,6 +124,7 @@ def test_every_thing_in_a_result_can_be_asked_for_by_the_name_it_is_shown_under(
 
 
 LINK = {"type": "resource_link", "uri": "file:///a", "name": "a"}
+WEB = {"type": "resource_link", "uri": "HTTPS://other.example/a", "name": "a"}
 HELD = {"type": "resource", "resource": {"uri": "file:///a", "text": "t"}}
 TEXT = {"type": "text", "text": "read file:///a"}
 SHOWN_LINK = {**LINK, "uri": "crm.eu+file:///a"}
@@ -133,7 +134,10 @@ SHOWN_HELD = {"type": "resource", "resource": {"uri": "crm.eu+file:///a", "text"
 @pytest.mark.parametrize(
     ("result", "shown"),
     [
-        ({"content": [TEXT, LINK, HELD]}, {"content": [TEXT, SHOWN_LINK, SHOWN_HELD]}),
+        (
+            {"content": [TEXT, LINK, WEB, HELD, {"type": "resource_link"}]},
+            {"content": [TEXT, SHOWN_LINK, WEB, SHOWN_HELD, {"type": "resource_link"}]},
+        ),
         (
             {"messages": [{"role": "user", "content": HELD}]},
             {"messages": [{"role": "user", "content": SHOWN_HELD}]},
