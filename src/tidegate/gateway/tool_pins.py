@@ -84,7 +84,7 @@ class Pins:
         known = self._of(server)
         known.news += 1
         known.rests_until_s = known.told_until_s = 0.0
-        if announced:
+        if announced and server in self._servers():
             known.untold = True
             if not _runs(known.telling):
                 known.telling = asyncio.get_running_loop().create_task(self._spread(server, known))

@@ -262,6 +262,21 @@ def test_what_is_news_for_one_process_alone_is_told_to_nobody() -> None:
     run(body)
 
 
+def test_of_a_server_without_pins_nobody_is_told() -> None:
+    async def body(world: World) -> None:
+        await world.call()
+        marks = await world.store.marks()
+        world.names = ()
+        world.pins.stale("files")
+        assert world.pins._known["files"].telling is None
+        world.names = ("files",)
+        await world.call()
+        assert world.server.asked == 2
+        assert await world.store.marks() == marks
+
+    run(body)
+
+
 def test_a_server_that_never_stops_talking_has_the_store_written_once_a_second() -> None:
     async def body(world: World) -> None:
         assert isinstance(world.store, Store)
