@@ -280,10 +280,10 @@ class ClientSide:
         "_keep_alive_s",
         "_named",
         "_responder",
-        "_takes_any",
         "can_return",
         "headers",
         "resumable",
+        "takes_asides",
     )
 
     def __init__(self, turn: Turn, *, keep_alive_s: float) -> None:
@@ -291,14 +291,14 @@ class ClientSide:
         self.resumable: Resumable | None = None
         self._responder: Responder = turn.responder
         self._named = accepts_events(turn.headers, named=True)
-        self._takes_any = accepts_events(turn.headers, named=False)
+        self.takes_asides = accepts_events(turn.headers, named=False)
         self._keep_alive_s = keep_alive_s
         in_session = turn.upstream_session is not None and not turn.revision.modern
         self.can_return = in_session and self._named
 
     async def live(self, data: bytes, mark: Mark = UNMARKED) -> None:
         """Pass on a message that precedes the answer, if the client can take it."""
-        if not self._takes_any:
+        if not self.takes_asides:
             return
         await self._begin()
         await self._responder.chunk(event_of(data, mark))
@@ -311,7 +311,7 @@ class ClientSide:
 
     async def let_go(self) -> None:
         """The end without the answer: it is not wanted, or the client comes back for it."""
-        if self._responder.started or self._takes_any:
+        if self._responder.started or self.takes_asides:
             await self._begin()
             await self._responder.end()
         else:  # JSON would be an answer.
@@ -356,13 +356,13 @@ class ClientSide:
 class Collected:
     """The client's side of one element of a batch: only the answer is kept."""
 
-    __slots__ = ("answer", "can_return", "headers", "resumable")
+    __slots__ = ("answer", "can_return", "headers", "resumable", "takes_asides")
 
     def __init__(self) -> None:
         self.answer = Answer({})
         self.headers: tuple[Header, ...] = ()
         self.resumable: Resumable | None = None
-        self.can_return = False
+        self.can_return = self.takes_asides = False
 
     async def live(self, data: bytes, mark: Mark = UNMARKED) -> None:
         """Not passed on: the answer to a batch is one JSON array."""

@@ -25,8 +25,17 @@ from tidegate.gateway.tool_sessions import ToolSessions
 from tidegate.gateway.tool_suspended import CANCELLED, Resumables
 from tidegate.gateway.tool_turn import Plan, ToolServer, Turn, no_session
 from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
-from tidegate.jsonrpc import Id, Notification, Tree, error_of
-from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
+from tidegate.jsonrpc import (
+    Code,
+    Id,
+    Notification,
+    Response,
+    Tree,
+    error_body,
+    error_of,
+    result_body,
+)
+from tidegate.mcp.answers import Ask, Incoming, Note, Reply, generic, sort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
 from tidegate.mcp.stream_places import UNMARKED, Mark, makes_place
 from tidegate.mcp.stream_places import mark as marked
@@ -40,6 +49,7 @@ _READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_TOLD: Final = 1024
 
+_NOBODY_THERE: Final = "The client of this call takes no requests"
 SUSPENDED: Final = "suspended"
 _LEFT: Final = "the client has gone"
 _GIVEN_UP: Final = frozenset({"timeout", "too_large", "malformed"})
@@ -270,6 +280,9 @@ class ToolRelay:
                     if shaper.primes and incoming.value is None:
                         await client.place(marking(incoming))
                     continue
+                if isinstance(message, Ask) and not client.takes_asides:
+                    self._answer_for(shaper, message)
+                    continue
                 await self.shared.learn(shaper, message)
                 if isinstance(message, Note):
                     self.pins.heard(plan.server, message)
@@ -284,6 +297,18 @@ class ToolRelay:
                 if (data := await beside_the_loop(size, shaper.aside, message)) is not None:
                     await client.live(data, marking(incoming))
         raise ServerFailed("no_answer")
+
+    def _answer_for(self, shaper: Shaper, ask: Ask) -> None:
+        """What a client cannot hear is answered in its place: the server would wait for ever."""
+        turn, plan = shaper.turn, shaper.plan
+        if turn.upstream_session is None:
+            return  # a bridge has done it, and in 2026-07-28 nobody asks like this
+        value = result_body(ask.id, {})
+        if ask.method != "ping":
+            value = error_body(ask.id, Code.METHOD_NOT_FOUND, _NOBODY_THERE)
+        response = Response(ask.id, value)
+        answer = Plan(response, plan.server, turn.headers)
+        self.carriers.of(plan.server.place).cast(answer.asked(turn))
 
     def _check_status(self, turn: Turn, server: ToolServer, status: int) -> None:
         """Only an answer, or a refusal that may say why, is read at all."""
