@@ -114,7 +114,7 @@ def owed(folder: Path) -> tuple[int, int]:
 
 
 def file(
-    upstream: ScriptedUpstream, workers: int = 2, drain_s: float = 60.0, **parts: Any
+    upstream: ScriptedUpstream, workers: int = 2, drain_s: float = 5.0, **parts: Any
 ) -> dict[str, Any]:
     """A configuration of several workers."""
     server = {"port": 0, "admin": {"port": 0}, "workers": workers, "drain_s": drain_s}

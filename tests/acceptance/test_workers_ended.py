@@ -167,7 +167,8 @@ def test_one_that_is_told_to_end_alone_drains_and_is_replaced_before_that(tmp_pa
     async def body() -> None:
         upstream = Upstream()
         async with scripted(upstream) as server:
-            write(tmp_path, file(server))
+            # Another one may take long to start before this one is through.
+            write(tmp_path, file(server, drain_s=20.0))
             async with serving(tmp_path) as gateway:
                 load = Load(gateway, clients=8, keep_alive=False)
                 streams = [await begin(gateway) for _ in range(4)]
