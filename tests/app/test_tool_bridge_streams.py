@@ -341,3 +341,25 @@ def test_a_resource_that_talks_like_a_lost_session_costs_no_session() -> None:
         assert upstream.methods().count("initialize") == 1
 
     run(body)
+
+
+def test_a_legacy_client_s_stream_hears_the_log_of_its_own_session_from_its_level_on() -> None:
+    async def body() -> None:
+        upstream = LegacyUpstream("2025-06-18")
+        bridged = Bridged(upstream)
+        heard: list[Any] = []
+        for level in (None, "error"):
+            if level is not None:
+                said = await bridged.say(ask("logging/setLevel", level=level), LEGACY[0])
+                assert said.result == {}
+            with bridged.carrier.listening(VERA, None, Revision(LEGACY[0])) as exchange:
+                await exchange.head()
+                following, stream = reader(exchange), await streams(upstream, 1)
+                stream.event(changed("message", level="info", data="a"))
+                stream.event(changed("message", level="error", data="b"))
+                stream.event(changed("tools/list_changed"))
+                while (message := await following()) != changed("tools/list_changed"):
+                    heard.append(message["params"]["data"])
+        assert heard == ["a", "b", "b"]
+
+    run(body)

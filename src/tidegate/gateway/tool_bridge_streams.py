@@ -24,7 +24,7 @@ from tidegate.gateway.tool_upstream import ServerFailed
 from tidegate.jsonrpc import Code, Id, Request, Tree, result_body
 from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
 from tidegate.mcp.bridged_results import params_for
-from tidegate.mcp.bridging import SUBSCRIPTION_KEY, Envelope, own_request
+from tidegate.mcp.bridging import SUBSCRIPTION_KEY, Envelope, is_told, own_request
 from tidegate.mcp.changes import ALL, Wanted, wanted_of
 from tidegate.mcp.eras import Revision
 from tidegate.mcp.probing import Heard, lost_session, speaks_of_sessions
@@ -38,6 +38,7 @@ _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 class Subscriber(Protocol):
     """What is remembered of a legacy client."""
 
+    level: str | None
     line: Line | None
     subscribed: set[str]
     streams: "set[Stream]"
@@ -288,16 +289,16 @@ class Stream:
 
     def hear(self, method: str, params: object) -> None:
         """What the server said, if this client wants to hear of it."""
-        if self._ended or not self._wanted.hears(method, params):
+        told = method == "notifications/message" and self._is_told(params)
+        if self._ended or not (told or self._wanted.hears(method, params)):
             return
         if len(self._waiting) >= _MOST_WAITING:
             # It would miss something; a new stream begins with asking for the lists anew.
             self.finish()
             return
         message: Tree = {"jsonrpc": "2.0", "method": method}
-        told = self._own_words(params)
-        if told:
-            message["params"] = told
+        if words := self._own_words(params):
+            message["params"] = words
         self._say(message)
 
     def wants(self, uris: set[str]) -> None:
@@ -315,6 +316,14 @@ class Stream:
             self._say(result_body(self._id, {"resultType": "complete", "_meta": meta}))
         self._ended = True
         self._woken.set()
+
+    def _is_told(self, params: object) -> bool:
+        """Whether a log message is for this client: of a session that is its principal's own."""
+        line, state = self._line, self._state
+        if line is None or state is None or line.modern or self._changes.server.is_process:
+            return False
+        level = params.get("level") if isinstance(params, dict) else None
+        return state.level is None or is_told(level, state.level)
 
     def _say(self, message: Tree) -> None:
         self._waiting.append(Incoming(message, strictjson.dumps(message)))
