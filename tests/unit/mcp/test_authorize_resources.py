@@ -143,9 +143,8 @@ READERS: tuple[Callable[[str], str], ...] = (
     lambda uri: unquote(urlparse(uri).path),
     lambda uri: urlsplit(unquote(uri)).path,
     lambda uri: urlsplit(uri).path + "?" + urlsplit(uri).query,
-    lambda uri: unquote(_cut(uri).replace("?", "/").replace("#", "/")),
     lambda uri: urlsplit(uri).netloc + unquote(urlsplit(uri).path),
-    lambda uri: "/".join(step.split(";")[0] for step in unquote(_cut(uri)).split("/")),
+    lambda uri: "/".join(step.split(";")[0] for step in unquote(urlsplit(uri).path).split("/")),
 )
 PARTS = ["docs", "secret", "/", "..", ".", "?", "#", ";", "&", "=", "%20", "a"]
 PARTS += ["%2e", "%2F", "%3f", "%23", "%252e", "\uff0e", "\\", "/../", "/?/../../secret/"]
