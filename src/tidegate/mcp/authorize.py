@@ -34,6 +34,7 @@ ARGUMENTS: Final = "arguments"
 """The thing itself may be used, with other arguments."""
 
 _TOOL_NAME: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+_NOTIFICATION: Final = re.compile(r"notifications(?:/[A-Za-z_]{1,64}){1,4}")
 _MAX_NAME_CHARS: Final = 256
 
 
@@ -76,7 +77,7 @@ def authorize(
     question = _Question(principal, rules, server)
     if message.method in _OPEN or _is_protocol(message):
         return Allow(OPEN)
-    if message.method == "logging/setLevel":
+    if message.method == "logging/setLevel" or _is_notification(message):
         return _anything(question)
     if message.method in LISTED_KIND:
         return _list(question, LISTED_KIND[message.method])
@@ -115,6 +116,13 @@ def is_visible(subject: Subject, principal: Principal, rules: RuleSet, *, server
 def _is_protocol(message: Call) -> bool:
     """Whether it is a notification that the protocol cannot do without."""
     return not isinstance(message, Request) and message.method in _PROTOCOL
+
+
+def _is_notification(message: Call) -> bool:
+    """Whether it is one that a client may have made up; what only servers tell, none has."""
+    if isinstance(message, Request) or message.method in _TOLD_BY_SERVERS:
+        return False
+    return _NOTIFICATION.fullmatch(message.method) is not None
 
 
 def _anything(question: _Question) -> Decision:
@@ -238,6 +246,19 @@ _PROTOCOL: Final = frozenset(
         "notifications/initialized",
         "notifications/progress",
         "notifications/roots/list_changed",
+    }
+)
+
+_TOLD_BY_SERVERS: Final = frozenset(
+    {
+        "notifications/elicitation/complete",
+        "notifications/message",
+        "notifications/prompts/list_changed",
+        "notifications/resources/list_changed",
+        "notifications/resources/updated",
+        "notifications/subscriptions/acknowledged",
+        "notifications/tasks/status",
+        "notifications/tools/list_changed",
     }
 )
 

@@ -102,7 +102,6 @@ UNKNOWN = [
     "notifications/",
     "notifications",
     "notifications/../tools/call",
-    "notifications/vendor/reload",
     "notifications/tools/list_changed",
     "notifications/message",
     "Notifications/initialized",
@@ -120,8 +119,10 @@ def test_notifications_pass_and_do_not_become_requests(who: Principal, method: s
     assert authorize(ask(method), who, BRIEF) == Deny("methods", "unknown_method")
 
 
-def test_what_changes_the_server_is_for_those_who_may_use_something_of_it() -> None:
-    message = ask("logging/setLevel", level="debug")
+@pytest.mark.parametrize(
+    "message", [ask("logging/setLevel", level="debug"), tell("notifications/vendor/reload")]
+)
+def test_what_changes_the_server_is_for_those_who_may_use_something_of_it(message: Call) -> None:
     assert authorize(message, VIEWER, BRIEF, server="backend") == Allow("rules[1]")
     elsewhere = RuleSet([allow(servers=("other",)), deny()])
     for who, rules in ((VIEWER, RuleSet([])), (VIEWER, elsewhere), (STRANGER, BRIEF)):
