@@ -33,6 +33,8 @@ from tidegate.routing.plan import Cooling, Target
 from tidegate.testing.clock import ManualClock
 from tidegate.transport.upstream import Failure
 
+pytestmark = pytest.mark.full
+
 GOOD = streams(ROLE + HEL + LO + STOP + USAGE + DONE)
 GOOD_WHOLE = answers(completion("Hello"))
 FAULT = answers(ERROR_OBJECT, 500)

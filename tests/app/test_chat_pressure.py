@@ -35,6 +35,8 @@ from tidegate.routing.plan import Deadlines
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 WORD = event(delta(content="word " * 200))
 WORDS = 2000  # about 2.5 MB
 

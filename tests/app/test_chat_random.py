@@ -31,6 +31,8 @@ from tidegate.gateway.pause import pause
 from tidegate.testing.clock import ManualClock
 from tidegate.transport.upstream import Failure
 
+pytestmark = pytest.mark.full
+
 FIRST_S, IDLE_S, TOTAL_S = TIMES.first_token_s, TIMES.idle_s, 4.0
 DEADLINES = replace(TIMES, total_s=TOTAL_S, stream_total_s=TOTAL_S)
 REPORT = event({"choices": [], "usage": {"prompt_tokens": 9, "completion_tokens": 4}})

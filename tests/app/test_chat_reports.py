@@ -40,6 +40,8 @@ from tests.app.virtual import VirtualLoop, run_virtual
 from tidegate.testing.clock import ManualClock
 from tidegate.transport.upstream import Failure
 
+pytestmark = pytest.mark.full
+
 SIXTY = [event(delta(content=f"word{n} ")) for n in range(60)]
 GOOD = streams(ROLE, *SIXTY, STOP, USAGE, DONE)
 WHOLE = "".join(f"word{n} " for n in range(60))

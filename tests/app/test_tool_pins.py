@@ -11,6 +11,8 @@ from tests.app.pinned import META, MODES, SCHEMA, Pinned, Shifty, answer_of, cha
 from tidegate.gateway.tool_bridge_line import CLIENT
 from tidegate.mcp.pins import Mode
 
+pytestmark = pytest.mark.full
+
 
 def renamed(server: Shifty) -> str:
     server.tools[0] = tool("fetch")

@@ -5,6 +5,8 @@ from tests.recall.samples import BROUGHT, FILES, FOLDER, Sample, load, missing
 from tests.recall.sources import finds, standard_library
 from tidegate.redaction import RedactionPolicy
 
+pytestmark = pytest.mark.full
+
 CARD, SSN = "4111 1111 1111 1111", "536-90-4399"
 LABELED = {
     "synth_dataset_v2.json": {

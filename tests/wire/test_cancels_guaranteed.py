@@ -39,6 +39,8 @@ from tidegate.testing.clock import ManualClock
 from tidegate.testing.scripted import STREAM_HEAD, UpstreamExchange, chunk_bytes
 from tidegate.transport import AttemptFailed, Failure, Inbox
 
+pytestmark = pytest.mark.full
+
 KINDS: dict[str, tuple[bool, dict[str, Script | list[Script]]]] = {
     "plain": (False, {"primary": answers(completion("hello"))}),
     "stream": (True, {"primary": streams(ROLE, HEL, LO, STOP, USAGE, DONE)}),

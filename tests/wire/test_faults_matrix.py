@@ -21,6 +21,8 @@ from tests.wire.faults_world import (
 from tidegate.demo.faults import FAULTS
 from tidegate.demo.faults_act import USAGE
 
+pytestmark = pytest.mark.full
+
 # The fast tier keeps one of each kind.
 FAST = {
     ("ok", True),

@@ -23,6 +23,8 @@ from tidegate.testing.scripted import (
 )
 from tidegate.testing.sockets import RawClient, request_bytes
 
+pytestmark = pytest.mark.full
+
 HEADERS = [JSON, KEYED]
 FIRST = ROLE + event(delta(content="Hello "))
 

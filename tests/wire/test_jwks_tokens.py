@@ -24,6 +24,8 @@ from tidegate.testing.scripted import Script, ScriptedUpstream, answer_bytes, st
 from tidegate.testing.sockets import Answer, RawClient
 from tidegate.transport.outside import NotFetched, fetch_outside, may_reach, names_loopback
 
+pytestmark = pytest.mark.full
+
 AUDIENCE = "https://gateway.example/mcp"
 LIST = json.dumps({"jsonrpc": "2.0", "id": 1, "method": "tools/list"}).encode()
 COMPLETION = json.dumps(

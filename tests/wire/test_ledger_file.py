@@ -16,6 +16,8 @@ from tidegate.limits import Charge, Granted, Need, Refused, SQLiteLedger
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 WAIT_S = 1.5
 """As short as a machine that is busy allows: what is not held must be had within it."""
 TOKENS = limit(100)

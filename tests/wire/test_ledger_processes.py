@@ -14,6 +14,8 @@ from tidegate.clock import SystemClock
 from tidegate.limits import Charge, Granted, Need, Refused, SQLiteLedger, Usage
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 
 @pytest.mark.full
 def test_eight_processes_racing_one_file_admit_exactly_the_cap(tmp_path: Path) -> None:

@@ -60,6 +60,7 @@ async def seen(server: RedisServer) -> Usage:
         return await other.usage(TOKENS, SCOPE)
 
 
+@pytest.mark.full
 def test_a_stopped_server_costs_its_callers_one_deadline_and_then_nothing(
     server: RedisServer, caplog: pytest.LogCaptureFixture
 ) -> None:

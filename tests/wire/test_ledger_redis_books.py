@@ -22,6 +22,8 @@ from tidegate.limits.redis_pipe import ask
 from tidegate.limits.redis_script import Moment, Speech, answer, moved_of
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 BOOKS = "tidegate.limits.redis"
 TOKENS = limit(100)
 ALL = (Charge(TOKENS, SCOPE, 100),)

@@ -18,6 +18,8 @@ from tidegate.limits.group_commit import MAX_BATCH, MAX_QUEUED
 from tidegate.limits.ledger import MAX_AMOUNT
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 WAIT_S = 1.5
 """As short as a machine that is busy allows: what is not held must be had within it."""
 TOKENS = limit(100)

@@ -9,10 +9,14 @@ from contextlib import closing, contextmanager
 from pathlib import Path
 from sqlite3 import connect
 
+import pytest
+
 from tests.unit.records.traffic import answered, begun, called, finish, request_id
 from tidegate.clock import SystemClock
 from tidegate.records import Record, Recorder, as_json, broken_chains, find
 from tidegate.records.liveness import LifeLock, is_running, lock_path
+
+pytestmark = pytest.mark.full
 
 ROOT = Path(__file__).parents[2]
 

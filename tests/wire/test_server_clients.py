@@ -10,6 +10,8 @@ from tests.wire.listening import LATER_S, SOON_S, answer, echo, listening, read_
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.sockets import request_bytes
 
+pytestmark = pytest.mark.full
+
 
 class Watched:
     """A handler that waits for ever and knows how it ended."""

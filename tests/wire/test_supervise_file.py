@@ -9,6 +9,8 @@ from tests.wire.conftest import Run
 from tests.wire.supervised import HUP, FakeService, events, send_signal, supervised, until
 from tidegate.config import Config, load_config
 
+pytestmark = pytest.mark.full
+
 
 @pytest.fixture(autouse=True)
 def _info(caplog: pytest.LogCaptureFixture) -> None:

@@ -19,6 +19,8 @@ from tidegate.testing.asgi import WAIT_S
 from tidegate.tools import ToolServer
 from tidegate.tools.profiles import FAULTS_KEY, PROFILES, Profile
 
+pytestmark = pytest.mark.full
+
 MODES = {"auto": "2026-07-28", "legacy": "2025-11-25", "2026-07-28": "2026-07-28"}
 SECRET = "CUST-1000" + "x"
 LONGEST_S = 6 * WAIT_S

@@ -10,6 +10,8 @@ from tests.contract.ledger.ledgers import EACH_KIND, LEASE_S, SCOPE, one, run, t
 from tidegate.limits import Charge, Granted, Ledger, Limit, MemoryLedger, Need, Refused
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 EACH = pytest.mark.parametrize("kind", EACH_KIND)
 
 

@@ -21,6 +21,8 @@ from tests.unit.casebook.observations import (
     web,
 )
 
+pytestmark = pytest.mark.full
+
 NAMED = calling({"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"n": 1}'}})
 OTHER = calling({"index": 0, "id": "a", "function": {"name": "f", "arguments": '{"n": "1"}'}})
 TWO = streamed(

@@ -8,6 +8,8 @@ from tests.casebook.seen import Mismatch
 from tests.unit.casebook import rows_mcp, rows_stdio, rows_stream, rows_web
 from tests.unit.casebook.rows_stdio import Row
 
+pytestmark = pytest.mark.full
+
 ROWS: list[Row] = [*rows_stdio.ROWS, *rows_web.ROWS, *rows_stream.ROWS, *rows_mcp.ROWS]
 
 

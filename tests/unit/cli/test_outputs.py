@@ -11,6 +11,8 @@ import pytest
 from tidegate import cli
 from tidegate.cli import run
 
+pytestmark = pytest.mark.full
+
 FULL = Path("/dev/full")
 BUFFERED = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
 

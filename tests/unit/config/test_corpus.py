@@ -5,6 +5,8 @@ import pytest
 from tests.unit.config.corpus import BROKEN, ENVIRON, VALID, expected, load, messages
 from tidegate.config import Config, ConfigInvalid
 
+pytestmark = pytest.mark.full
+
 
 def names(path: Path) -> str:
     return path.stem

@@ -13,6 +13,8 @@ from tidegate.jsonrpc import Request
 from tidegate.mcp import authorize
 from tidegate.policy import Allow, Principal
 
+pytestmark = pytest.mark.full
+
 MAIN = """identity: { keys: [{ sha256: "%s", principal: v, tenant: acme, roles: [viewer] }] }
 mcp:
   servers: { backend: { url: "http://127.0.0.1:9001/mcp" } }

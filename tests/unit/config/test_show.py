@@ -1,4 +1,5 @@
 import jsonschema
+import pytest
 import yaml
 
 from tests.unit.config.corpus import ENVIRON, VALID, load
@@ -6,6 +7,8 @@ from tidegate.config import Overrides, load_config, load_config_text
 from tidegate.config.document import read_document
 from tidegate.config.schema import json_schema
 from tidegate.config.show import as_yaml, effective, origins
+
+pytestmark = pytest.mark.full
 
 
 def shown(text: str) -> dict[str, str]:

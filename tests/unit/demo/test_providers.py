@@ -13,6 +13,8 @@ from tidegate.demo.leaks import LEAKS
 from tidegate.demo.providers import NAMES, Providers, Switch
 from tidegate.testing.asgi import ASGIClient
 
+pytestmark = pytest.mark.full
+
 HELP = "How may I help you today?"
 CHAT = {name: f"/{name}/v1/chat/completions" for name in NAMES}
 ERRORS = [one.name for one in GROUPS["Errors"] if one.name not in ("flap", "slow-error")]

@@ -17,6 +17,8 @@ import tidegate
 from tidegate.gateway.logs import ALLOWED, AllowListFormatter, LogHandler, RefusalLog, set_up
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 CANARY = "canary-" + "content with words"
 
 

@@ -23,6 +23,8 @@ from tidegate.jsonrpc import (
     typed,
 )
 
+pytestmark = pytest.mark.full
+
 CALL = {"jsonrpc": "2.0", "id": 1, "method": "ping"}
 ABSENT = object()
 

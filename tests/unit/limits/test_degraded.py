@@ -15,6 +15,8 @@ from tidegate.limits import Charge, Granted, Limit, Need, NeverFits, Refused, St
 from tidegate.limits.degraded import DegradingLedger
 from tidegate.testing.clock import ManualClock
 
+pytestmark = pytest.mark.full
+
 SCOPE = "tenant:acme"
 TOKENS = Limit("tokens", "tokens", 100, 60.0, on_store_down="local_share")
 SLOTS = Limit("slots", "concurrent", 4, on_store_down="local_share")

@@ -10,6 +10,8 @@ from tidegate.limits import Charge, Granted, Limit, Need, Refused, books
 from tidegate.limits.ledger import MAX_AMOUNT
 from tidegate.limits.sqlite_rows import SQLiteRows
 
+pytestmark = pytest.mark.full
+
 S = 1_000_000
 START_US = 1_700_000_000 * S
 LEASE_US = 600 * S

@@ -10,6 +10,8 @@ from hypothesis import strategies as st
 from tidegate.limits.ledger import MAX_AMOUNT
 from tidegate.limits.prices import PER, Price, PriceTable
 
+pytestmark = pytest.mark.full
+
 MINI = Price(150_000, 600_000, 75_000)
 LARGE = Price(2_500_000, 10_000_000, 1_250_000)
 FREE = Price(0, 0, 0)

@@ -19,6 +19,8 @@ from tidegate.mcp.stdio_upstream import (
     read_line,
 )
 
+pytestmark = pytest.mark.full
+
 # Junk
 
 

@@ -10,6 +10,8 @@ from tests.unit.providers.test_splice import bodies, leaves
 from tidegate.providers.overrides import as_sent, overridden
 from tidegate.providers.splice import with_members
 
+pytestmark = pytest.mark.full
+
 NAMES = ("temperature", "max_tokens", "max_completion_tokens", "seed", "user", "model")
 
 

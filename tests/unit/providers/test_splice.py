@@ -9,6 +9,8 @@ from hypothesis import strategies as st
 from tidegate.providers.openai import without_usage
 from tidegate.providers.splice import member_span, replace_model, without_member
 
+pytestmark = pytest.mark.full
+
 keys = st.sampled_from(["model", "mod", "x", "", 'a"b', "é", "\\", "{", "\n"]) | st.text(max_size=5)
 leaves = (
     st.none()

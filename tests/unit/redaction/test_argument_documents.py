@@ -16,6 +16,8 @@ from tidegate.redaction import RedactionPolicy, Treatment
 from tidegate.redaction.arguments import ArgumentsRedactor
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 
 

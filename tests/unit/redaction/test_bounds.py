@@ -12,6 +12,8 @@ from tidegate.redaction import RedactionPolicy, Redactor
 from tidegate.redaction.folding import OPEN_MAX
 from tidegate.redaction.hits import HOLD
 
+pytestmark = pytest.mark.full
+
 POLICIES = {name: RedactionPolicy.preset(name) for name in ("default", "strict")}
 MB = 1024 * 1024
 _PEM = "-" * 5 + "{} RSA PRIVATE KEY" + "-" * 5

@@ -7,6 +7,8 @@ from tidegate.redaction import FAMILIES, RedactionPolicy
 from tidegate.redaction.cues import CUES
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy(dict.fromkeys(CUES, "mask"))
 N, A, D = "[REDACTED_NAME]", "[REDACTED_ADDRESS]", "[REDACTED_BIRTH_DATE]"
 

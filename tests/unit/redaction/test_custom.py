@@ -14,6 +14,8 @@ from tidegate.redaction.pattern_detectors import CustomDetector, SpanningCustomD
 from tidegate.redaction.stream import HOLD
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 SHOWN = "[REDACTED_BADGE]"
 DIGITS = "1234567890" * 120
 

@@ -17,6 +17,8 @@ from tidegate.redaction.denylist import (
 )
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 SHOWN = "[REDACTED_DENIED]"
 LITERALS = [
     *("Jane Doe", "Jane", "Jos\u00e9 Garc\u00eda", "O'Brien, Pat", "\u7530\u4e2d\u592a\u90ce"),

@@ -11,6 +11,8 @@ from tidegate.redaction.folding import fold
 from tidegate.redaction.hits import HOLD
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 POLICIES = {name: RedactionPolicy.preset(name) for name in ("default", "strict")}
 DOCUMENTS = range(200)
 

@@ -6,6 +6,8 @@ from tests.unit.redaction.samples import BODY, VISA, jwt, key, pem
 from tidegate.redaction import RedactionPolicy, detector
 from tidegate.redaction.explain import Explanation, explain
 
+pytestmark = pytest.mark.full
+
 DEFAULT, STRICT = RedactionPolicy.preset("default"), RedactionPolicy.preset("strict")
 ROWS = [*EMAILS, *SSNS, *CARDS, *SECRETS, *OTHERS, *KEPT]
 CHECKED = "gh" + "p_zQWBuTSOoRi4A9spHcVY5ncnsDkxkJ0mLq17"

@@ -11,6 +11,8 @@ from tidegate.redaction.folding import OPEN_MAX, fold, is_plain, open_end, resiz
 from tidegate.redaction.places import Places
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 
 

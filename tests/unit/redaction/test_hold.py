@@ -10,6 +10,8 @@ from tidegate.redaction import RedactionPolicy, Redactor
 from tidegate.redaction.hits import Hit
 from tidegate.redaction.stream import HOLD
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 
 

@@ -8,6 +8,8 @@ from tidegate.redaction import DenyList, Literals, RedactionPolicy, detector
 from tidegate.redaction.cues import CUES
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 LITERALS = [
     "Jane Doe",
     "Jane",

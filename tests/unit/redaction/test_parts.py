@@ -16,6 +16,8 @@ from tidegate.redaction import (
 )
 from tidegate.testing.splits import split_at
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 
 VALUES = [

@@ -28,6 +28,8 @@ from tidegate.redaction.shapes import (
     widths,
 )
 
+pytestmark = pytest.mark.full
+
 ACCEPTED = [
     *("EMP-[0-9]{6,8}", r"[A-Z]{2}\d{6}", r"(?:\d{4}[ -]?){3}\d{4}", r"\(\d{3}\) \d{3}-\d{4}"),
     *(r"AB\d{4}|CD\d{6}", r"(?:Mr|Mrs|Ms) [A-Z][a-z]{1,20}(?: [A-Z][a-z]{1,20})?", r"\[\]\{\}"),

@@ -13,6 +13,8 @@ from tidegate.redaction import (
 )
 from tidegate.testing.splits import every_split, split_at
 
+pytestmark = pytest.mark.full
+
 TEXT = f"To jane@example.com: {VISA}, key {key('sk-', 32)}"
 SHOWN = f"To {EMAIL}: {CARD}, key {SECRET}"
 ARGUMENTS = '{"to":"jane\\u0040example.com","n":[4111111111111111,"536-90-4399"]}'

@@ -13,6 +13,8 @@ from tidegate.redaction.hits import AnyDetector, Hit, Verdict
 from tidegate.redaction.selftest import Report, examine
 from tidegate.redaction.spans import Kind
 
+pytestmark = pytest.mark.full
+
 TICKET = Kind("TICKET", "ticket")
 
 

@@ -4,6 +4,8 @@ from tests.unit.redaction.laws import random_pieces, seeded
 from tidegate.redaction.sentences import MAX_CHARS, MAX_WORDS, Sentences
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 
 def cut(pieces: list[str]) -> list[str]:
     sentences = Sentences()

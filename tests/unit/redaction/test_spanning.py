@@ -13,6 +13,8 @@ from tidegate.redaction.hits import Anchors, Detector, Hit, SpanningDetector, Ve
 from tidegate.redaction.spans import Kind
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 DEFAULT = RedactionPolicy.preset("default")
 
 

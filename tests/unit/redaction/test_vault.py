@@ -18,6 +18,8 @@ from tidegate.redaction.treatment import Treatment
 from tidegate.redaction.vault import DRIFT, MAX_ENTRIES, Vault
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 SALT = bytes(range(16))
 JANE, JOHN = "jane@example.com", "john@example.org"

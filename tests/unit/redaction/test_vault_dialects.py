@@ -16,6 +16,8 @@ from tidegate.redaction.treatment import Treatment
 from tidegate.redaction.vault import Vault
 from tidegate.testing.splits import every_split
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 JANE, JOHN = "jane@example.com", "john@example.org"
 NAME = Kind("NAME", "name")

@@ -10,6 +10,8 @@ from tests.unit.redaction.samples import CARD, EMAIL, MASKED, SECRET, VISA
 from tidegate.redaction import BlockedContent, RedactionPolicy, redact_message, redact_response
 from tidegate.testing.splits import split_at
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 ARGUMENTS = '{"to":"jane\\u0040example.com"}'
 

@@ -14,6 +14,8 @@ from tidegate.redaction import (
     redact_tree,
 )
 
+pytestmark = pytest.mark.full
+
 POLICY = RedactionPolicy.preset("default")
 SOUND = "4111111111111111" * 4
 PARTS: list[dict[str, Any]] = [

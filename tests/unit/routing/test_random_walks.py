@@ -27,6 +27,8 @@ from tidegate.routing import (
     Verdict,
 )
 
+pytestmark = pytest.mark.full
+
 FAILED = tuple(o for o in Outcome if TAXONOMY[o].error is not None and o not in ("open", "cooling"))
 POOL = (
     Target("a", credential_id="k1", context_tokens=10),

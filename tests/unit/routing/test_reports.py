@@ -23,6 +23,8 @@ from tidegate.routing import (
     ordered,
 )
 
+pytestmark = pytest.mark.full
+
 BREAKER = BreakerSettings(consecutive=5, ratio=0.5, min_results=5, open_s=5.0, max_open_s=60.0)
 
 

@@ -11,6 +11,8 @@ from tests.unit.tools.pipes import asked, by_id, opening, over_stdio
 from tests.unit.tools.some_tools import CANARY, serving
 from tests.unit.tools.web import Answer, ask, ask_modern, handshake, message, play
 
+pytestmark = pytest.mark.full
+
 ERAS = ["2026-07-28", "2025-11-25"]
 TEXT = "The tool failed. The incident is logged."
 KINDS = ["error", "exit", "interrupt", "panic", "cancelled", "group", "validation"]

@@ -43,6 +43,8 @@ from tidegate.demo.support import CustomerQuery, RefundOrder
 from tidegate.tools import ExactNumber, StrictInput
 from tidegate.tools.strict import Fault
 
+pytestmark = pytest.mark.full
+
 GOOD: dict[str, Any] = {
     "customer_id": "CUST-10001",
     "amount": Number("12.50"),

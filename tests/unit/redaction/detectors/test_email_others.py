@@ -7,6 +7,8 @@ from tests.unit.redaction.samples import SECRET
 from tidegate.redaction import RedactionPolicy
 from tidegate.redaction.explain import explain
 
+pytestmark = pytest.mark.full
+
 DEFAULT = RedactionPolicy.preset("default")
 EMAIL = "[REDACTED_EMAIL]"
 

@@ -5,6 +5,8 @@ from tests.unit.redaction.detectors.test_checksums import NATIONAL
 from tidegate.redaction.detectors import KNOWN_REGIONS
 from tidegate.redaction.detectors.national_table import TABLE
 
+pytestmark = pytest.mark.full
+
 ID, PASSPORT, WALLET = "[REDACTED_NATIONAL_ID]", "[REDACTED_PASSPORT]", "[REDACTED_WALLET]"
 ANY = only("national_id")
 RULES = {row.rule: row for row in TABLE}

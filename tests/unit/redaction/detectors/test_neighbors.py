@@ -13,6 +13,8 @@ from tests.unit.redaction.samples import BODY
 from tidegate.redaction import RedactionPolicy
 from tidegate.redaction.spans import PLACEHOLDER
 
+pytestmark = pytest.mark.full
+
 STRICT = RedactionPolicy.preset("strict")
 SIGNS = (
     *"'\"`_-+~([{<=:,;|/*#!?&^$>)]}",

@@ -4,6 +4,8 @@ from tests.unit.redaction.detectors.finding import check, only
 from tidegate.redaction.detectors import KNOWN_REGIONS
 from tidegate.redaction.detectors.phone_table import PLANS
 
+pytestmark = pytest.mark.full
+
 PHONE = "[REDACTED_PHONE]"
 ANY = only("phone")
 
