@@ -136,9 +136,9 @@ def test_an_idle_gateway_finds_out_by_itself_that_the_disk_is_back(tmp_path: Pat
     async def body() -> None:
         recorder = Recorder(path, SystemClock(), wait_s=1.5)
         await recorder.open()
-        trail = await called(recorder, 1)
+        await called(recorder, 1)
         with locked(path), pytest.raises(StoreUnavailable):
-            await recorder.intent(trail)
+            await called(recorder, 2)
         await asyncio.to_thread(until, lambda: not recorder.degraded)
         await recorder.close()
 

@@ -45,6 +45,21 @@ def test_what_was_handed_in_before_an_intent_is_on_disk_with_it(tmp_path: Path) 
     assert broken_chains(path) == {}
 
 
+def test_what_was_committed_once_is_not_written_again(tmp_path: Path) -> None:
+    path = tmp_path / "r.db"
+
+    async def body() -> None:
+        recorder = Recorder(path, SystemClock())
+        await recorder.open()
+        trail = await called(recorder, 1)
+        await recorder.intent(trail)
+        finish(recorder, trail)
+        await recorder.close()
+
+    asyncio.run(body())
+    assert kinds(path, 1) == ["intent", "end"]
+
+
 def test_an_intent_that_could_not_be_written_is_not_written_later(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
 

@@ -113,8 +113,9 @@ class Snapshot:
 class Trail:
     """The steps of one request in order; made when the caller is known, finished once.
 
-    `began_s`, `tracked`, `intended` and `ended` belong to the recorder: when the request was
-    first seen (monotonic), and whether its beginning, an intent and its end were handed in.
+    `began_s`, `tracked`, `intended`, `committed` and `ended` belong to the recorder: when the
+    request was first seen (monotonic), whether its beginning, an intent and its end were handed
+    in, and whether the intent is on disk.
     """
 
     __slots__ = (
@@ -123,6 +124,7 @@ class Trail:
         "_steps",
         "began_s",
         "client_request_id",
+        "committed",
         "ended",
         "intended",
         "overflow",
@@ -149,6 +151,7 @@ class Trail:
         self.began_s: float | None = None
         self.tracked = False
         self.intended = False
+        self.committed = False
         self.ended = False
         self.overflow = False
         self._steps: list[Step] = []

@@ -97,10 +97,13 @@ class Recorder:
 
         After a cancellation or a time-out it may still be committed: the end will say that
         nothing followed. Costs one commit, shared with whoever commits at the same time. If nobody
-        does, it is made here, in about 40 us; else by the writer's thread.
+        does, it is made here, in about 40 us; else by the writer's thread. Once committed it is
+        there: who asks again for the same request, before another thing it does, waits for nothing.
         """
         if trail.overflow:
             raise StoreUnavailable("records: more steps than one entry holds", retry_after_s=None)
+        if trail.committed:
+            return
         if not self._has_room():
             raise StoreUnavailable("records: not writing")
         trail.intended = True
@@ -110,6 +113,7 @@ class Recorder:
             failure = await self._committed(intent)
         if failure:
             raise StoreUnavailable(f"records: {failure}")
+        trail.committed = True
 
     async def _committed(self, intent: Waiting) -> str:
         """What the writer's thread says of it."""
