@@ -9,10 +9,10 @@ from tests.app.mcp_answers import META
 from tests.app.mcp_upstreams import BOTH, Upstream
 from tests.app.mcp_world import ScriptedTransport
 from tests.app.virtual import clock_here
-from tidegate.gateway.tool_bridge import BridgedCarrier
-from tidegate.gateway.tool_bridge_line import BridgeTimes
-from tidegate.gateway.tool_carrier import Asked, HttpCarrier
-from tidegate.gateway.tool_upstream import ToolUpstream
+from tidegate.gateway.servers.bridge import BridgedCarrier
+from tidegate.gateway.servers.bridge_line import BridgeTimes
+from tidegate.gateway.servers.carrier import Asked, HttpCarrier
+from tidegate.gateway.servers.upstream import ToolUpstream
 from tidegate.jsonrpc import classify
 from tidegate.mcp.eras import LEGACY, MODERN, McpHeaders, Revision, encode_value
 from tidegate.mcp.servers import ServerAddress

@@ -16,17 +16,17 @@ from tidegate.gateway.body import BodyGate, BodyReader
 from tidegate.gateway.charge import Charging
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metrics import Metrics
+from tidegate.gateway.pins.checked import Pins
 from tidegate.gateway.respond import Responder
-from tidegate.gateway.tool_carriers import Carriers
-from tidegate.gateway.tool_children import Children, ChildSettings
-from tidegate.gateway.tool_pinned import PinGate
-from tidegate.gateway.tool_pins import Pins
-from tidegate.gateway.tool_relay import ToolRelay
-from tidegate.gateway.tool_sessions import ToolSessions
-from tidegate.gateway.tool_streams import StreamCaps
+from tidegate.gateway.servers.carriers import Carriers
+from tidegate.gateway.servers.children import Children, ChildSettings
+from tidegate.gateway.servers.upstream import ToolTimes, ToolUpstream
+from tidegate.gateway.tool_requests.pinned import PinGate
+from tidegate.gateway.tool_requests.relay import ToolRelay
+from tidegate.gateway.tool_requests.sessions import ToolSessions
+from tidegate.gateway.tool_requests.streams import StreamCaps
+from tidegate.gateway.tool_requests.turn import ToolServer, ToolTrafficPolicy
 from tidegate.gateway.tool_traffic import ToolTraffic
-from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
-from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
 from tidegate.identity.keys import KeyEntry, KeyTable
 from tidegate.jsonrpc import error_of
 from tidegate.limits import LimitTable, MemoryLedger

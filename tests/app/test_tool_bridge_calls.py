@@ -10,7 +10,7 @@ from tests.app.mcp_answers import run, run_in_no_time
 from tests.app.mcp_upstreams import LegacyUpstream, ModernUpstream, Upstream
 from tests.app.mcp_world import Asked as Got
 from tests.app.mcp_world import ask, call, tell
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.mcp.bridging import LEVELS
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.testing.asgi import WAIT_S

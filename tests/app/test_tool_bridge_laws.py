@@ -11,7 +11,7 @@ from tests.app.mcp_answers import run
 from tests.app.mcp_upstreams import LegacyUpstream, ModernUpstream, Refusal, Upstream
 from tests.app.mcp_world import Asked as Got
 from tests.app.mcp_world import ask, call
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.transport.upstream import Failure
 

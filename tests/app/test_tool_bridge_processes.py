@@ -14,9 +14,9 @@ from tests.app.mcp_world import ask, call
 from tests.app.virtual import clock_here
 from tidegate import strictjson
 from tidegate.gateway.pause import pause
-from tidegate.gateway.tool_bridge import BridgedCarrier
-from tidegate.gateway.tool_carrier import Asked, Exchange
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.servers.bridge import BridgedCarrier
+from tidegate.gateway.servers.carrier import Asked, Exchange
+from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.jsonrpc import Notification, Request, Tree
 from tidegate.mcp.answers import Incoming
 from tidegate.mcp.eras import LEGACY, MODERN, Revision

@@ -11,8 +11,8 @@ from tests.app.mcp_upstreams import LegacyUpstream, ModernUpstream, Refusal, Ups
 from tests.app.mcp_world import Asked as Got
 from tests.app.mcp_world import ask, call
 from tidegate.gateway.pause import pause
-from tidegate.gateway.tool_bridge_line import BridgeTimes
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.servers.bridge_line import BridgeTimes
+from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.transport.upstream import Failure
 

@@ -22,7 +22,7 @@ from tests.app.mcp_streams import (
 from tests.app.mcp_upstreams import ModernUpstream
 from tests.app.mcp_world import Asked, World, call, tell, value
 from tidegate.gateway.masking import Masking
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.limits.ledger import Limit
 from tidegate.mcp.eras import BATCHING
 from tidegate.redaction import RedactionPolicy

@@ -26,7 +26,7 @@ from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, ask, value
 from tests.logged import lines
 from tests.unit.mcp.asking import allow
-from tidegate.gateway.tool_federation import PART_S
+from tidegate.gateway.tool_requests.federation import PART_S
 from tidegate.mcp import RuleSet
 
 UNAVAILABLE = "tidegate/unavailable"
@@ -122,7 +122,7 @@ def test_a_broken_server_is_named_and_the_others_are_listed(
     run(body)
     (line,) = [
         each
-        for each in lines(caplog, "tidegate.gateway.tool_relay")
+        for each in lines(caplog, "tidegate.gateway.tool_requests.relay")
         if each.getMessage() == "tool_server_failed"
     ]
     assert line.server == "b"  # type: ignore[attr-defined]
@@ -280,7 +280,7 @@ def test_what_no_client_could_name_is_left_out_and_told_once(
     run(body)
     (line,) = [
         each
-        for each in lines(caplog, "tidegate.gateway.tool_relay")
+        for each in lines(caplog, "tidegate.gateway.tool_requests.relay")
         if each.getMessage() == "names_unusable"
     ]
     assert (line.server, line.count) == ("a", 3)  # type: ignore[attr-defined]

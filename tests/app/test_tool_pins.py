@@ -8,7 +8,7 @@ from tests.app.federated import until
 from tests.app.mcp_answers import run
 from tests.app.mcp_world import Asked, ask, call, value
 from tests.app.pinned import META, MODES, SCHEMA, Pinned, Shifty, answer_of, changed, refused, tool
-from tidegate.gateway.tool_bridge_line import CLIENT
+from tidegate.gateway.servers.bridge_line import CLIENT
 from tidegate.mcp.pins import Mode
 
 pytestmark = pytest.mark.full

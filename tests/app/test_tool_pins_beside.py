@@ -11,9 +11,9 @@ from tests.app.mcp_answers import run
 from tests.app.mcp_world import DENIED, Asked, ask, call, tell, value
 from tests.app.pinned import META, MODERN, MODES, Pinned, Shifty, answer_of, changed, refused, tool
 from tidegate.errors import StoreUnavailable
-from tidegate.gateway.tool_carrier import Carrier
-from tidegate.gateway.tool_carriers import Carriers
-from tidegate.gateway.tool_pinned import PinGate
+from tidegate.gateway.servers.carrier import Carrier
+from tidegate.gateway.servers.carriers import Carriers
+from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.limits.ledger import Limit
 from tidegate.mcp.answers import GENERIC_MESSAGE
 from tidegate.mcp.pin_store import MemoryPins

@@ -11,8 +11,8 @@ from tests.app.mcp_answers import run, run_in_no_time
 from tests.app.mcp_world import OFF
 from tests.app.pinned import CHANGED, MODES, Pinned, Shifty, changed, refused
 from tidegate.gateway.pause import pause
-from tidegate.gateway.tool_pins_known import UNHEARD_S
-from tidegate.gateway.tool_turn import ToolServer
+from tidegate.gateway.pins.known import UNHEARD_S
+from tidegate.gateway.tool_requests.turn import ToolServer
 from tidegate.mcp.pins import Mode
 from tidegate.mcp.servers import ServerAddress
 

@@ -9,7 +9,7 @@ from tests.app.federated import until
 from tests.app.mcp_answers import run
 from tests.app.mcp_world import OFF, Asked, ask, call
 from tests.app.pinned import META, MODERN, Pinned, Shifty, answer_of, changed, refused, tool
-from tidegate.gateway.tool_turn import ToolServer
+from tidegate.gateway.tool_requests.turn import ToolServer
 from tidegate.limits.ledger import Limit
 from tidegate.mcp.servers import ServerAddress
 

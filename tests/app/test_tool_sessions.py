@@ -20,7 +20,7 @@ from tests.app.test_tool_traffic_sessions import (
     MODERN,
     begin,
 )
-from tidegate.gateway.tool_sessions import FRESH_S, GRACE_S, LOOK_S
+from tidegate.gateway.tool_requests.sessions import FRESH_S, GRACE_S, LOOK_S
 from tidegate.mcp import session_papers as papers
 from tidegate.mcp.session_papers import SESSIONS, TOUCH_S
 

@@ -8,8 +8,8 @@ from tests.app.federated import until
 from tests.app.mcp_answers import run
 from tests.app.mcp_world import Asked, World, ask, call, echo, events, tell, value
 from tidegate.errors import Overloaded, RateLimited
-from tidegate.gateway.tool_shares import Shares
-from tidegate.gateway.tool_streams import StreamCaps
+from tidegate.gateway.tool_requests.shares import Shares
+from tidegate.gateway.tool_requests.streams import StreamCaps
 from tidegate.policy import Principal
 
 VERA = Principal("vera", "acme", ("viewer",), "k1")

@@ -18,7 +18,7 @@ from tests.app.shelves import run as run_crew
 from tests.app.test_tool_traffic_sessions import INITIALIZE
 from tests.app.test_tool_traffic_sessions import begin as begin_stateful
 from tidegate.gateway.pause import pause
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.mcp.servers import ServerAddress
 from tidegate.mcp.session_papers import TOUCH_S

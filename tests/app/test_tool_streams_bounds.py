@@ -22,8 +22,8 @@ from tests.app.mcp_streams import (
 )
 from tests.app.mcp_world import Asked, World, ask, value
 from tidegate.errors import Unauthenticated
-from tidegate.gateway.tool_streams import StreamCaps
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
+from tidegate.gateway.tool_requests.streams import StreamCaps
 from tidegate.policy import Principal
 from tidegate.testing.asgi import WAIT_S
 

@@ -27,7 +27,7 @@ from tests.app.mcp_streams import (
     values,
 )
 from tests.app.mcp_world import World, call, value
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.sse import Event
 
 MAIL = "jane@example.com"

@@ -13,7 +13,7 @@ from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_streams import last_record, passes
 from tests.app.mcp_world import Asked, World, ask, events, value
 from tests.unit.mcp.asking import allow, deny
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.identity.keys import KeyTable
 from tidegate.mcp import RuleSet
 from tidegate.testing.asgi import ASGIExchange

@@ -20,7 +20,7 @@ from tests.app.mcp_world import (
 from tests.app.virtual import run_timeless
 from tidegate.demo.mcp_backend import McpBackend
 from tidegate.gateway.charge import Charging
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.limits import MemoryLedger
 from tidegate.limits.ledger import Limit
 

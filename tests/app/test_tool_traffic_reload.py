@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 
 from tests.app.mcp_world import OFF, Asked, World, ask, echo, value
-from tidegate.gateway.tool_turn import ToolServer
+from tidegate.gateway.tool_requests.turn import ToolServer
 from tidegate.mcp.servers import ServerAddress
 
 

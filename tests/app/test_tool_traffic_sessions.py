@@ -8,7 +8,7 @@ import pytest
 
 from tests.app.mcp_world import CREDENTIAL, Asked, World, ask, call, echo, events, tell, value
 from tests.app.virtual import run_timeless
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.transport.upstream import Failure
 
 MODERN = "2026-07-28"

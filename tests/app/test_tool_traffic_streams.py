@@ -20,7 +20,7 @@ from tests.app.mcp_answers import (
 from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_world import Asked, World, call, echo, events, value
 from tidegate.gateway.masking import Masking
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.redaction import RedactionPolicy
 from tidegate.testing.asgi import WAIT_S
 

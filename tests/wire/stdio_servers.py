@@ -14,9 +14,9 @@ from typing import Any
 
 from tidegate.clock import Clock, SystemClock
 from tidegate.gateway.pause import pause
-from tidegate.gateway.tool_carrier import Asked, Exchange
-from tidegate.gateway.tool_children import ChildCarrier, Children, ChildSettings
-from tidegate.gateway.tool_upstream import ToolTimes
+from tidegate.gateway.servers.carrier import Asked, Exchange
+from tidegate.gateway.servers.children import ChildCarrier, Children, ChildSettings
+from tidegate.gateway.servers.upstream import ToolTimes
 from tidegate.jsonrpc import Id, Message, Request
 from tidegate.mcp.eras import McpHeaders, Revision
 from tidegate.mcp.servers import ServerCommand

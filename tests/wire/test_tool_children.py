@@ -24,7 +24,7 @@ from tests.wire.stdio_servers import (
     until,
     value_of,
 )
-from tidegate.gateway.tool_upstream import ServerFailed, ToolTimes
+from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Notification, Response
 
 pytestmark = pytest.mark.full

@@ -29,13 +29,13 @@ from tests.wire.stdio_servers import (
     value_of,
 )
 from tidegate.gateway.process import loop_factory
-from tidegate.gateway.tool_children import ChildCarrier
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.servers.children import ChildCarrier
+from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.mcp.servers import ServerCommand
 from tidegate.testing.clock import ManualClock
 
 pytestmark = pytest.mark.full
-LOG = "tidegate.gateway.tool_child"
+LOG = "tidegate.gateway.servers.child"
 ROOT = Path(__file__).parent.parent.parent
 
 

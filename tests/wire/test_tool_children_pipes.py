@@ -12,7 +12,7 @@ import pytest
 
 from tests.logged import logged
 from tests.wire.stdio_servers import children, until
-from tidegate.gateway.tool_upstream import ServerFailed
+from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.mcp.servers import ServerCommand
 
 pytestmark = pytest.mark.full

@@ -34,20 +34,20 @@ from tidegate.gateway.front import Front, Path
 from tidegate.gateway.identify import fetching
 from tidegate.gateway.logs import RefusalLog
 from tidegate.gateway.metrics import Metrics, Watched
+from tidegate.gateway.pins.checked import Pins
 from tidegate.gateway.request_ids import RequestIds
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision, build
+from tidegate.gateway.servers.carriers import Carriers
+from tidegate.gateway.servers.children import Children, ChildSettings
+from tidegate.gateway.servers.upstream import ToolTimes, ToolUpstream
 from tidegate.gateway.stores import ledger_for, pin_store_for, shelf_for
 from tidegate.gateway.target_rows import TargetsReport, resting_routes, target_rows
-from tidegate.gateway.tool_carriers import Carriers
-from tidegate.gateway.tool_children import Children, ChildSettings
-from tidegate.gateway.tool_pinned import PinGate
-from tidegate.gateway.tool_pins import Pins
-from tidegate.gateway.tool_relay import ToolRelay
-from tidegate.gateway.tool_sessions import ToolSessions
-from tidegate.gateway.tool_streams import StreamCaps
+from tidegate.gateway.tool_requests.pinned import PinGate
+from tidegate.gateway.tool_requests.relay import ToolRelay
+from tidegate.gateway.tool_requests.sessions import ToolSessions
+from tidegate.gateway.tool_requests.streams import StreamCaps
 from tidegate.gateway.tool_traffic import ToolTraffic
-from tidegate.gateway.tool_upstream import ToolTimes, ToolUpstream
 from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
 from tidegate.mcp.sessions import Sessions

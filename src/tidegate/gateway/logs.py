@@ -107,7 +107,7 @@ ALLOWED: Mapping[str, Callable[[object], Field | None]] = {
     "said": _sentence,
 }
 """Every field a line may have, with the check its value must pass. `path` is one of our files,
-never that of a request. `said` is a line of a tool server's stderr, masked (tool_child_words)."""
+never that of a request. `said` is a line of a tool server's stderr, masked (child_words)."""
 
 # What logging itself puts on a record; everything else came from `extra`.
 _STANDARD = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime", "taskName"}

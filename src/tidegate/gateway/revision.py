@@ -17,7 +17,7 @@ from tidegate.gateway.classifier import ClassifierSettings
 from tidegate.gateway.identify import TokenGate
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.metadata import ResourceMetadata, metadata_of
-from tidegate.gateway.tool_turn import ToolServer, ToolTrafficPolicy
+from tidegate.gateway.tool_requests.turn import ToolServer, ToolTrafficPolicy
 from tidegate.identity.jwks import TokenKeys
 from tidegate.identity.jwt_claims import IssuerSettings
 from tidegate.mcp.servers import Place

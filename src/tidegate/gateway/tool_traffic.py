@@ -16,7 +16,8 @@
    13 record     one end, whatever ended it
 
 Lives here: this order, and what a request holds while it runs. Does not live here: any of the
-decisions (mcp), how a message is carried (tool_relay), what a client gets (tool_answer).
+decisions (mcp), how a message is carried (tool_requests.relay), what a client gets of what comes
+back (tool_requests.answer).
 """
 
 from collections.abc import Callable, Sequence
@@ -34,15 +35,15 @@ from tidegate.gateway.charge import Charge, Charging
 from tidegate.gateway.identify import identify
 from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
-from tidegate.gateway.tool_among import judge_among
-from tidegate.gateway.tool_answer import Answer, ClientSide, Collected
-from tidegate.gateway.tool_call import judge, mask, place, place_ending, read
-from tidegate.gateway.tool_federation import ToolFederation
-from tidegate.gateway.tool_relay import ToolRelay
-from tidegate.gateway.tool_shares import Shares
-from tidegate.gateway.tool_streams import StreamCaps, ToolStreams
-from tidegate.gateway.tool_suspended import CANCELLED
-from tidegate.gateway.tool_turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
+from tidegate.gateway.tool_requests.among import judge_among
+from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected
+from tidegate.gateway.tool_requests.call import judge, mask, place, place_ending, read
+from tidegate.gateway.tool_requests.federation import ToolFederation
+from tidegate.gateway.tool_requests.relay import ToolRelay
+from tidegate.gateway.tool_requests.shares import Shares
+from tidegate.gateway.tool_requests.streams import StreamCaps, ToolStreams
+from tidegate.gateway.tool_requests.suspended import CANCELLED
+from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
 from tidegate.jsonrpc import Batch, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
 from tidegate.mcp.batch import Key, merge

@@ -3,7 +3,7 @@
 Lives here: results, errors and notifications rewritten for the client's revision: what
 2026-07-28 demands of every result, what older revisions have no word for, which error code means
 what, which HTTP status goes with it. Does not live here: the way to the server (bridging), what
-of it the client may see (gateway.tool_answer).
+of it the client may see (gateway.tool_requests.answer).
 
 Sources: MCP 2026-07-28, schema (ResultType, CacheableResult) and server/utilities/caching; MCP
 2025-06-18, changelog (structured output, resource links); MCP 2025-11-25, server/resources.

@@ -3,7 +3,7 @@
 Lives here: the course of every method between a client and a server of any two revisions, and
 the params of what is carried: the envelope of 2026-07-28 put on or taken off. Does not live here:
 what comes back (bridged_results), who introduces itself how (introductions), sessions and streams
-(gateway.tool_bridge).
+(gateway.servers.bridge).
 
 Sources: MCP 2026-07-28, basic (per-request fields), basic/versioning and server/utilities; MCP
 2025-11-25, 2025-06-18 and 2025-03-26, basic/lifecycle.

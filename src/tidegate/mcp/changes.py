@@ -1,7 +1,7 @@
 """Which changes at a server does a client want to hear of, and which can it?
 
 Lives here: the wish of a subscriptions/listen, what a server's capabilities grant of it, and the
-notifications that it is about. Does not live here: streams (gateway.tool_bridge_streams), which
+notifications that it is about. Does not live here: streams (gateway.servers.bridge_streams), which
 resources a principal may hear of (listing).
 
 Source: MCP 2026-07-28, basic/utilities/subscriptions (SubscriptionFilter).

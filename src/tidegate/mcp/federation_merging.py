@@ -2,7 +2,7 @@
 
 Lives here: one page out of many lists, one set of capabilities, one acknowledgment of several
 subscriptions, and how a client learns who is missing. Does not live here: asking the servers
-(gateway.tool_federation), what each of them may show (listing), their names (federation).
+(gateway.tool_requests.federation), what each of them may show (listing), their names (federation).
 """
 
 from collections.abc import Iterable, Mapping, Sequence

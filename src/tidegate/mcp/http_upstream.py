@@ -2,7 +2,7 @@
 
 Lives here: the headers of our own request, built from nothing, and the reader that finds the
 JSON-RPC messages in an answer whatever its Content-Type claims. No sockets: the driver is
-gateway.tool_upstream. Does not live here: what a message means to the client (answers).
+gateway.servers.upstream. Does not live here: what a message means to the client (answers).
 """
 
 from dataclasses import dataclass, field, replace

@@ -2,7 +2,7 @@
 
 Lives here: the pins of one server, what a list makes of them, what an approval does, and the
 verdict in each mode. Pure. Does not live here: what of a definition counts (pin_forms), where
-pins are kept (pin_store), when a list is looked at (gateway.tool_pins).
+pins are kept (pin_store), when a list is looked at (gateway.pins.checked).
 
 What a server lists first is trusted, unless it is written to be overlooked: those definitions
 are its pins. From then on only an approval changes a pin: a definition that differs from its pin

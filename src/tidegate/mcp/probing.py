@@ -2,7 +2,7 @@
 
 Lives here: what an answer to server/discover or initialize proves, whether a refusal looks as if
 the message was of the wrong era, and whether it proves that nothing was executed: only then may
-the message be sent again. Does not live here: sending anything (gateway.tool_bridge).
+the message be sent again. Does not live here: sending anything (gateway.servers.bridge).
 
 Sources: MCP 2026-07-28, basic/versioning (which error means what) and basic/transports; what
 servers of older revisions answer in the field: -32000 and -32600 with HTTP 400, plain text.

@@ -1,7 +1,7 @@
 """How does a session lie in a store that others may read?
 
 Lives here: what is written of a session, a question and the tool behind a task, and under which
-keys. Does not live here: the stores (shelf), when they are asked (gateway.tool_sessions).
+keys. Does not live here: the stores (shelf), when they are asked (gateway.tool_requests.sessions).
 
 The id of a session is known to its client and to nobody else: what lies in the store is found by
 a hash of it and opened with a key made of it. So whoever reads the store, or a copy of it, learns

@@ -3,7 +3,7 @@
 Lives here: the state that outlives one MCP request: our own session ids bound to a principal,
 the tasks and open questions that follow from answers, and the ids of running calls. All of it
 is bounded, and all of it is what this process knows: of sessions, tasks and questions others may
-know more (gateway.tool_sessions). Does not live here: shared stores, sockets.
+know more (gateway.tool_requests.sessions). Does not live here: shared stores, sockets.
 """
 
 import secrets

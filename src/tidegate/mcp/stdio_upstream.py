@@ -2,7 +2,7 @@
 
 All clients share the pipes of one process. Lives here: the ids and progress tokens that keep
 their calls apart, the way back from them, and what is answered on nobody's behalf. No pipes: the
-driver is gateway.tool_children. Does not live here: where a line ends (tidegate.lines), what a
+driver is gateway.servers.children. Does not live here: where a line ends (tidegate.lines), what a
 message means to a client (answers).
 
 The ids on the wire are counted here and never used twice in one life of a process. With those of

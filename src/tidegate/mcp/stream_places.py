@@ -3,7 +3,7 @@
 Lives here: the ids that our events carry: each names the stream of ours and the place the
 upstream knows, and holds in one session alone. Upstreams keep the events of all their sessions in
 one store, so an id of theirs that anybody may send is a key to other people's messages. Does not
-live here: who listens (gateway.tool_streams), sessions.
+live here: who listens (gateway.tool_requests.streams), sessions.
 """
 
 import hashlib

@@ -9,7 +9,7 @@ import pytest
 
 from tests.contract.shelf.shelves import WAIT_S, make
 from tidegate.errors import StoreUnavailable
-from tidegate.gateway.tool_sessions import FRESH_S, ToolSessions
+from tidegate.gateway.tool_requests.sessions import FRESH_S, ToolSessions
 from tidegate.mcp.session_papers import IDLE_S, SESSIONS
 from tidegate.mcp.sessions import Owner, Session, Sessions, owner_of
 from tidegate.mcp.shelf import Kind

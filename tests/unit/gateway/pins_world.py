@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.tool_pins import Pins
-from tidegate.gateway.tool_pins_known import HERE, Where
+from tidegate.gateway.pins.checked import Pins
+from tidegate.gateway.pins.known import HERE, Where
 from tidegate.mcp.pin_store import Kept, MemoryPins, PinStore
 from tidegate.mcp.pins import Book, Mode, Verdicts, approve
 from tidegate.testing.clock import ManualClock
@@ -16,8 +16,8 @@ from tidegate.testing.clock import ManualClock
 if TYPE_CHECKING:
     from tidegate.clock import Clock
 
-LOGGER = "tidegate.gateway.tool_pins"
-TOLD = "tidegate.gateway.tool_pins_told"
+LOGGER = "tidegate.gateway.pins.checked"
+TOLD = "tidegate.gateway.pins.told"
 MODES: list[Mode] = ["warn", "block"]
 
 

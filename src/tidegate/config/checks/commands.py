@@ -2,7 +2,7 @@
 
 A program that is missing is a warning: it may be installed between the check and the first call.
 A directory that is missing is an error: nobody makes one by accident. Does not live here: how a
-process is started (gateway.tool_children), workers and keys that exclude each other (shape).
+process is started (gateway.servers.children), workers and keys that exclude each other (shape).
 """
 
 import os
