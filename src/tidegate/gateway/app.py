@@ -33,7 +33,7 @@ from tidegate.gateway.classifier import Classifiers
 from tidegate.gateway.front import Front, Path
 from tidegate.gateway.identify import fetching
 from tidegate.gateway.logs import RefusalLog
-from tidegate.gateway.metrics import Metrics, Watched
+from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pins.checked import Pins
 from tidegate.gateway.request_ids import RequestIds
 from tidegate.gateway.respond import Receive, Scope, Send
@@ -48,6 +48,7 @@ from tidegate.gateway.tool_requests.relay import ToolRelay
 from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.streams import StreamCaps
 from tidegate.gateway.tool_traffic import ToolTraffic
+from tidegate.gateway.watched import Watched
 from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
 from tidegate.mcp.sessions import Sessions

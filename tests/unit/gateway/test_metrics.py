@@ -7,8 +7,9 @@ import pytest
 from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
-from tidegate.gateway.metrics import OTHER, Metrics, Watched
+from tidegate.gateway.metrics import OTHER, Metrics
 from tidegate.gateway.target_rows import Credential, TargetRow, target_rows
+from tidegate.gateway.watched import Watched
 from tidegate.routing import Route, Target, Targets
 
 Sample = tuple[str, tuple[tuple[str, str], ...]]
