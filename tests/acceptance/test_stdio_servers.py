@@ -167,6 +167,10 @@ def test_a_crash_is_one_generic_error_and_the_next_call_works(tmp_path: Path) ->
             second = (await call(gateway, "surroundings"))["pid"]
             assert second != first
             assert (await gateway.event("tool_server_ended"))["status"] == 3
+            shown = (await gateway.admin("/metrics")).body.decode().splitlines()
+            assert 'tidegate_tool_server_starts_total{result="ok",server="files"} 2.0' in shown
+            assert 'tidegate_tool_server_ends_total{reason="failed",server="files"} 1.0' in shown
+            assert 'tidegate_tool_server_processes{server="files"} 1.0' in shown
 
     run(body())
 

@@ -51,6 +51,7 @@ from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.watched import Watched
 from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
+from tidegate.mcp.cursors import Cursors, key_of
 from tidegate.mcp.sessions import Sessions
 from tidegate.records.store import Recorder
 from tidegate.routing.targets import Targets
@@ -98,8 +99,10 @@ class Gateway:
         self._attempts = self._make_attempts()
         self._tool_upstream = self._make_tool_upstream()
         self._pins = self._make_pins()
+        self._children = self._make_children()
         self._carriers = self._make_carriers()
-        self._sessions = ToolSessions(Sessions(), self._clock, shelf_for(config, self._clock))
+        known = Sessions(cursors=Cursors(key_of(self._secret)))
+        self._sessions = ToolSessions(known, self._clock, shelf_for(config, self._clock))
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(gate)
         self._tools = self._make_tools(gate)
@@ -261,16 +264,21 @@ class Gateway:
             servers=lambda: self._revision.tools.pinned_servers,
         )
 
-    def _make_carriers(self) -> Carriers:
+    def _make_children(self) -> Children:
         caps = values.caps(self.config)
-        children = ChildSettings(
-            self._clock,
-            max_line_bytes=caps.upstream_event_bytes,
-            search_path=self.config.search_path or os.defpath,
+        return Children(
+            ChildSettings(
+                self._clock,
+                max_line_bytes=caps.upstream_event_bytes,
+                search_path=self.config.search_path or os.defpath,
+                metrics=self.metrics,
+            )
         )
+
+    def _make_carriers(self) -> Carriers:
         carriers = Carriers(
             self._tool_upstream,
-            Children(children),
+            self._children,
             self._clock,
             tools_changed=lambda name, announced: self._pins.stale(name, announced=announced),
         )
@@ -347,6 +355,7 @@ class Gateway:
             targets=lambda: self.targets_report().targets,
             broken_rules=lambda: len(self.config.rules_dir.faults),
             pins=self._pins.differing,
+            tool_processes=self._children.running,
         )
 
     def _path_table(self) -> dict[bytes, Path]:

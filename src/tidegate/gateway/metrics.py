@@ -30,6 +30,7 @@ class Metrics:
         self._names: defaultdict[str, set[str]] = defaultdict(set)
         self.watched = Watched()
         self._make_counters()
+        self._make_tool_counters()
         self._make_histograms()
         self._revision = Info(
             "tidegate_config_revision", "The configuration in force.", registry=self._registry
@@ -131,6 +132,14 @@ class Metrics:
         """What a server has to do with an answer is missing: `part` is all, or so many names."""
         self._tool_parts_missing.labels(self._bounded("server", server), part).inc(amount)
 
+    def tool_server_started(self, *, server: str, result: str) -> None:
+        """The process of a server on stdio was to begin: `result` is ok or failed."""
+        self._tool_server_starts.labels(self._bounded("server", server), result).inc()
+
+    def tool_server_ended(self, *, server: str, reason: str) -> None:
+        """One has ended: closed, exited, failed, killed or hung (servers.child.EndReason)."""
+        self._tool_server_ends.labels(self._bounded("server", server), reason).inc()
+
     def reload_failed(self) -> None:
         """A new configuration was refused."""
         self._reload_failures.inc()
@@ -178,6 +187,12 @@ class Metrics:
         self._redactions = counter("redactions", "Detector matches.", "kind", "direction")
         self._unscanned = counter("unscanned", "Texts that passed unread.", "direction")
         self._classified = counter("classifier_calls", "Calls of a classifier.", "result")
+        self._reload_failures = Counter(
+            "tidegate_config_reload_failures", "Configurations refused.", registry=self._registry
+        )
+
+    def _make_tool_counters(self) -> None:
+        counter = self._counter
         self._tool_decisions = counter(
             "tool_decisions", "MCP messages decided.", "server", "decision", "rule"
         )
@@ -193,8 +208,11 @@ class Metrics:
         self._tool_parts_missing = counter(
             "tool_parts_missing", "What answers lack of a server, or its names.", "server", "part"
         )
-        self._reload_failures = Counter(
-            "tidegate_config_reload_failures", "Configurations refused.", registry=self._registry
+        self._tool_server_starts = counter(
+            "tool_server_starts", "Starts of servers on stdio.", "server", "result"
+        )
+        self._tool_server_ends = counter(
+            "tool_server_ends", "Ends of servers on stdio.", "server", "reason"
         )
 
     def _make_histograms(self) -> None:

@@ -65,6 +65,7 @@ class Watched:
     log_fields_dropped: Callable[[], int] | None = None
     broken_rules: Callable[[], int] | None = None
     pins: Callable[[], Mapping[str, int]] | None = None
+    tool_processes: Callable[[], Mapping[str, int]] | None = None
 
 
 class AtScrape(Collector):
@@ -88,11 +89,7 @@ class AtScrape(Collector):
         if watched.clock_ahead_s is not None:
             text = "Wall clock minus the time in the books; 0 while they agree."
             yield _gauge("wall_clock_ahead_seconds", text, watched.clock_ahead_s())
-        if watched.broken_rules is not None:
-            text = "Files of mcp.rules_dir in whose place the last good rules are in force."
-            yield _gauge("tenant_rules_broken", text, watched.broken_rules())
-        if watched.pins is not None:
-            yield _pins(watched.pins())
+        yield from _tools(watched)
         if watched.settlements is not None:
             yield from _settlements(watched.settlements)
         if watched.log_fields_dropped is not None:
@@ -104,10 +101,21 @@ class AtScrape(Collector):
             yield from _targets(tuple(watched.targets()))
 
 
-def _pins(differing: Mapping[str, int]) -> Metric:
-    text = "Tools of a server that are not what was approved."
-    family = GaugeMetricFamily("tidegate_tool_pins_differing", text, labels=("server",))
-    for server, count in differing.items():
+def _tools(watched: Watched) -> Iterator[Metric]:
+    if watched.broken_rules is not None:
+        text = "Files of mcp.rules_dir in whose place the last good rules are in force."
+        yield _gauge("tenant_rules_broken", text, watched.broken_rules())
+    if watched.pins is not None:
+        text = "Tools of a server that are not what was approved."
+        yield _by_server("tool_pins_differing", text, watched.pins())
+    if watched.tool_processes is not None:
+        text = "Processes of a server on stdio that can be asked: 0 if it is down."
+        yield _by_server("tool_server_processes", text, watched.tool_processes())
+
+
+def _by_server(name: str, text: str, counts: Mapping[str, int]) -> Metric:
+    family = GaugeMetricFamily(f"tidegate_{name}", text, labels=("server",))
+    for server, count in counts.items():
         family.add_metric((server,), count)
     return family
 

@@ -48,6 +48,8 @@ def test_every_event_counts_under_its_labels() -> None:
         metrics.limit_rejected(tenant="acme", limit="tpm")
         metrics.redacted(direction="response", found={"email": 2, "ssn": 1})
         metrics.tool_decision(server="backend", decision="deny", rule="rules[0]")
+        metrics.tool_server_started(server="files", result="ok")
+        metrics.tool_server_ended(server="files", reason="failed")
         metrics.reload_failed()
     metrics.revision("aaa")
     metrics.revision("bbb")
@@ -73,6 +75,8 @@ def test_every_event_counts_under_its_labels() -> None:
         sample("redactions_total", kind="email", direction="response"): 4,
         sample("redactions_total", kind="ssn", direction="response"): 2,
         sample("tool_decisions_total", server="backend", decision="deny", rule="rules[0]"): 2,
+        sample("tool_server_starts_total", server="files", result="ok"): 2,
+        sample("tool_server_ends_total", server="files", reason="failed"): 2,
         sample("config_reload_failures_total"): 2,
         sample("config_revision_info", revision="bbb"): 1,
     }
@@ -117,6 +121,8 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
             row("odd", "unheard of"),
         ],
         log_fields_dropped=lambda: 4,
+        pins=lambda: {"files": 3},
+        tool_processes=lambda: {"files": 1, "mail": 0},
     )
     running[0] = 7
     numbers = scraped(metrics)
@@ -127,6 +133,9 @@ def test_what_is_watched_is_asked_at_each_scrape() -> None:
         sample("settlements_pending"): 3,
         sample("settlements_unconfirmed_total"): 2,
         sample("log_fields_dropped_total"): 4,
+        sample("tool_pins_differing", server="files"): 3,
+        sample("tool_server_processes", server="files"): 1,
+        sample("tool_server_processes", server="mail"): 0,
         sample("records_written_total"): 10,
         sample("records_dropped_total"): 2,
         sample("records_waiting"): 3,

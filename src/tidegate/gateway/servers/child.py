@@ -12,7 +12,7 @@ from collections.abc import Callable, Coroutine
 from contextlib import suppress
 from dataclasses import dataclass
 from threading import Thread
-from typing import IO, Final
+from typing import IO, Final, Literal
 
 from tidegate.clock import Clock
 from tidegate.gateway.beside import beside_the_loop
@@ -42,7 +42,12 @@ _LAST_WORDS_S: Final = 0.5
 _POLITE_S: Final = 1.0
 """From the end of its stdin to SIGTERM, and from there to SIGKILL."""
 _FLOOD_PAUSE_S: Final = 0.05
-_KILLED: Final = 128 + signal.SIGKILL
+_SIGNALED: Final = 128
+_KILLED: Final = _SIGNALED + signal.SIGKILL
+
+EndReason = Literal["closed", "exited", "failed", "killed", "hung"]
+"""We wanted it; status 0; another status; a signal; or it had closed a pipe or read nothing any
+more, and had to be ended."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +61,8 @@ class Bounds:
 class Life:
     """One process of one server; made inside of a running loop, `open` once.
 
-    `ended` is called when it answers nobody any more, for whatever reason.
+    `ended` is called when it answers nobody any more, for whatever reason; `left` when nothing
+    is left of it.
     """
 
     def __init__(
@@ -65,6 +71,7 @@ class Life:
         self.name = name
         self.began_s = clock.monotonic_s()
         self.ended: Callable[[Life], None] = lambda _: None
+        self.left: Callable[[EndReason], None] = lambda _: None
         self.listener: Callable[[Tree], None] = lambda _: None
         self.is_over = self._is_closing = False
         self._child, self._clock, self._words = child, clock, words
@@ -235,6 +242,7 @@ class Life:
         for mailbox in self._mailboxes.values():
             mailbox.fail("crashed")
         await asyncio.wait((self._exited,), timeout=_LAST_WORDS_S)
+        by_itself = self._exited.done()
         for number in (signal.SIGTERM, signal.SIGKILL):
             if not self._exited.done():
                 self._child.signal(number)
@@ -248,7 +256,17 @@ class Life:
         for inlet in self._inlets:
             inlet.close()
         self._summarize(code, running)
+        self.left(self._reason(code, by_itself=by_itself))
         self._gone.set()
+
+    def _reason(self, code: int, *, by_itself: bool) -> EndReason:
+        if self._is_closing:
+            return "closed"
+        if not by_itself:
+            return "hung"
+        if code > _SIGNALED:
+            return "killed"
+        return "failed" if code else "exited"
 
     def _summarize(self, code: int, running: int) -> None:
         lived_s = round(self._clock.monotonic_s() - self.began_s, 3)
@@ -288,4 +306,4 @@ def _settle(task: "asyncio.Task[None]") -> None:
         logger.error("task_failed", exc_info=bug)
 
 
-__all__ = ["Bounds", "Life"]
+__all__ = ["Bounds", "EndReason", "Life"]

@@ -56,6 +56,7 @@ def test_gauges_are_summed_or_one_of_them_counts_and_the_dead_have_none() -> Non
     for run, waiting, broken in ((1, 5, 0), (2, 7, 2)):
         families = [
             gauge("tidegate_records_waiting", waiting),
+            gauge("tidegate_tool_server_processes", 1, server="s"),
             gauge("tidegate_breaker_state", broken, provider="p"),
             gauge("tidegate_wall_clock_ahead_seconds", -3600.0 * broken),
             gauge("process_resident_memory_bytes", 100 * run),
@@ -63,6 +64,7 @@ def test_gauges_are_summed_or_one_of_them_counts_and_the_dead_have_none() -> Non
         totals.note(run, str(run), families)
     assert numbers(totals) == {
         ("tidegate_records_waiting", ""): 12,
+        ("tidegate_tool_server_processes", "server=s"): 2,
         ("tidegate_breaker_state", "provider=p"): 2,
         ("tidegate_wall_clock_ahead_seconds", ""): -7200,
         ("process_resident_memory_bytes", "worker=1"): 100,
@@ -71,6 +73,7 @@ def test_gauges_are_summed_or_one_of_them_counts_and_the_dead_have_none() -> Non
     totals.retire(2)
     assert numbers(totals) == {
         ("tidegate_records_waiting", ""): 5,
+        ("tidegate_tool_server_processes", "server=s"): 1,
         ("tidegate_breaker_state", "provider=p"): 0,
         ("tidegate_wall_clock_ahead_seconds", ""): 0,
         ("process_resident_memory_bytes", "worker=1"): 100,
