@@ -41,10 +41,11 @@ def asked(
     upstream_id: Id | None = None,
     session: str | None = None,
     endless: bool = False,
+    life: int | None = None,
 ) -> Asked:
     """A message on its way."""
     revision, headers = Revision("2025-11-25"), McpHeaders()
-    return Asked(message, revision, headers, owner, upstream_id, session, endless)
+    return Asked(message, revision, headers, owner, upstream_id, session, endless, life=life)
 
 
 def tool(name: str, identifier: Id = 1, *, token: Id | None = None, **arguments: Any) -> Request:

@@ -28,7 +28,7 @@ from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
 from tidegate.jsonrpc import Notification, Response
 
 pytestmark = pytest.mark.full
-LOG = "tidegate.gateway.tool_ch"
+LOG = "tidegate.gateway.servers.ch"
 
 
 def run(body: Coroutine[Any, Any, None]) -> None:

@@ -100,30 +100,6 @@ def test_a_server_that_closes_a_pipe_is_ended_and_started_anew(name: str) -> Non
     run(body())
 
 
-def test_the_generation_changes_with_every_end_and_beginning_and_pins_a_message() -> None:
-    async def body() -> None:
-        async with children() as all_of_them:
-            carrier = all_of_them.carrier(place())
-            assert carrier.generation == 0
-            await call(carrier, "echo")
-            generation = carrier.generation
-            message = asked(tool("echo"), session=str(generation))
-            with carrier.exchange(message) as exchange:
-                assert len(await answer_of(exchange)) == 1
-            with pytest.raises(ServerFailed, match="crashed"):
-                await call(carrier, "die")
-            assert carrier.generation != generation
-            for _ in range(2):
-                with (
-                    carrier.exchange(message) as exchange,
-                    pytest.raises(ServerFailed, match="session_ended"),
-                ):
-                    await exchange.head()
-                assert [m["params"]["name"] for m in await call(carrier, "seen", 2)][-1] == "seen"
-
-    run(body())
-
-
 # Starting again
 
 

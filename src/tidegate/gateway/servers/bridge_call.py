@@ -132,6 +132,7 @@ class Carried:
                 headers=self._headers(message),
                 endless=self._asked.endless,
                 owner=self._asked.owner,
+                life=self._asked.life,
             )
         )
         self._exchange = self._stack.enter_context(exchange)

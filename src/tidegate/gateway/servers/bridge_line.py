@@ -89,10 +89,11 @@ class Line:
         endless: bool = False,
         headers: McpHeaders | None = None,
         owner: Owner | None = None,
+        life: int | None = None,
     ) -> Asked:
         """`message`, in the server's own words, on its way to the carrier.
 
-        `owner`: whose it is, where several share the conversation.
+        `owner`: whose it is, where several share the conversation. `life`: see Asked.
         """
         return Asked(
             message,
@@ -101,6 +102,7 @@ class Line:
             owner or self.owner,
             session=self.session,
             endless=endless,
+            life=life,
         )
 
 

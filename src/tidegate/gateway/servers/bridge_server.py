@@ -279,9 +279,8 @@ class BridgedServer:
                 self.speaks, self.refusals[False] = {True: None, False: False}, heard
             raise ServerFailed("era_unknown")
         line.introduction = found
-        if self._process is not None:
-            line.session = str(self._process.generation)
-        elif 0 < len(session := head.get("mcp-session-id", "")) <= _MOST_SESSION_CHARS:
+        # Of a process it is the life that has answered, which may be over by now.
+        if 0 < len(session := head.get("mcp-session-id", "")) <= _MOST_SESSION_CHARS:
             line.session = session
         await self._confirm(line)
         self._modern = None

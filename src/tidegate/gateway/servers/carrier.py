@@ -28,7 +28,8 @@ class Asked:
     `session` is the upstream's, where the client's session is one with it. `endless`: a
     subscription, which may be silent for as long as it likes once it has begun. `resumable`: its
     client can come back for a stream that ends early. `client` is the session of the client, with
-    the upstream or with us: what a client told us to remember belongs to it.
+    the upstream or with us: what a client told us to remember belongs to it. `life`: which life of
+    a process this was decided for (Carriers.life_of), and no other may get it; None: any.
     """
 
     message: Message
@@ -40,6 +41,7 @@ class Asked:
     endless: bool = False
     resumable: bool = False
     client: str | None = None
+    life: int | None = None
 
 
 class Exchange(Protocol):

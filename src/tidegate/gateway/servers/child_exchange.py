@@ -28,8 +28,10 @@ _TAKEN: Final = 202
 class Lives(Protocol):
     """Where the process comes from."""
 
-    async def life(self, generation: str | None) -> Life:
-        """The one that runs, or a new one. Raises ServerFailed."""
+    generation: int
+
+    async def life(self, session: str | None, life: int | None) -> Life:
+        """The one that runs, or a new one if either is None. Raises ServerFailed."""
 
     def enter(self, exchange: "ChildExchange") -> None:
         """An exchange begins."""
@@ -47,6 +49,7 @@ class ChildExchange:
         self._lives, self._asked, self._clock, self._times = lives, asked, clock, times
         self._due_s = self._clock.monotonic_s() + self._times.total_s
         self._life: Life | None = None
+        self._session = ""
         self._call: Call | None = None
         self._reason: str | None = None
         self._stopped = asyncio.Event()
@@ -79,12 +82,15 @@ class ChildExchange:
             self._mailbox.fail(reason)
 
     async def head(self) -> tuple[int, Mapping[str, str]]:
-        """200 once a request is in the pipe, 202 for what has no answer. Raises ServerFailed."""
+        """200 once a request is in the pipe, 202 for what has no answer. Raises ServerFailed.
+
+        The session that a server would open with it is the process that got it.
+        """
         message = self._asked.message
         is_request = isinstance(message, Request)
         if self._life is None:
             await self._within(self._send(message))
-        return (_OK if is_request else _TAKEN), {}
+        return (_OK, {"mcp-session-id": self._session}) if is_request else (_TAKEN, {})
 
     async def read(self) -> list[Incoming] | None:
         """The next messages; None behind the answer. Raises ServerFailed."""
@@ -98,10 +104,10 @@ class ChildExchange:
         """See Exchange: what has been answered needs nothing."""
 
     async def _send(self, message: Message) -> None:
-        life = await self._lives.life(self._asked.session)
+        life = await self._lives.life(self._asked.session, self._asked.life)
         if self._reason is not None:
             raise ServerFailed(self._reason)
-        self._life = life
+        self._life, self._session = life, str(self._lives.generation)
         if isinstance(message, Request):
             asked = self._asked
             client_id = message.id if asked.upstream_id is None else asked.upstream_id

@@ -14,15 +14,15 @@ import os
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import count
 from random import Random
 from typing import Final
 
 from tidegate.clock import Clock
-from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pause import pause
 from tidegate.gateway.servers.backoff import Backoff, Pace
 from tidegate.gateway.servers.carrier import Asked
-from tidegate.gateway.servers.child import Bounds, EndReason, Life
+from tidegate.gateway.servers.child import Bounds, Life
 from tidegate.gateway.servers.child_exchange import ChildExchange, Formality
 from tidegate.gateway.servers.child_words import StderrWords
 from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
@@ -39,6 +39,9 @@ _LOCALE: Final = "C.UTF-8"
 _CANCELLED: Final = "notifications/cancelled"
 _OK: Final = 200
 _NO_STREAM: Final = 405
+_LIVES: Final = 1 << 32
+"""More than a server has, and even: one carrier has no generation of another, which may have had
+the same place before it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +58,6 @@ class ChildSettings:
     pace: Pace = field(default_factory=Pace)
     chance: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311
     search_path: str = os.defpath
-    metrics: Metrics = field(default_factory=Metrics)
 
 
 def environment_of(place: ServerCommand, search_path: str = os.defpath) -> dict[str, str]:
@@ -71,9 +73,9 @@ def environment_of(place: ServerCommand, search_path: str = os.defpath) -> dict[
 class ChildCarrier:
     """The way to one server that is a process of ours, started when it is first needed."""
 
-    def __init__(self, place: ServerCommand, settings: ChildSettings) -> None:
+    def __init__(self, place: ServerCommand, settings: ChildSettings, *, first: int = 0) -> None:
         self.place = place
-        self.generation = 0
+        self.generation = first
         """Changes whenever a process begins or has ended: what it knew of us is gone."""
         self.listener: Callable[[Tree], None] | None = None
         """Gets every notification of the server that belongs to no call."""
@@ -90,7 +92,7 @@ class ChildCarrier:
         self._refusal: str | None = None
 
     def exchange(self, asked: Asked) -> ChildExchange:
-        """See Carrier. `asked.session`, if given, is the generation that it is meant for."""
+        """See Carrier. `asked.session`, if given, is the generation that it was opened with."""
         return ChildExchange(self, asked, self._settings.clock, self._settings.times)
 
     def cast(self, asked: Asked) -> None:
@@ -126,20 +128,21 @@ class ChildCarrier:
         del owner, session, revision, last_event_id
         return Formality(_NO_STREAM)
 
-    @property
-    def is_up(self) -> bool:
-        """Whether its process runs and can be asked."""
-        return self._life is not None and self._life.is_open
-
     async def start(self) -> None:
         """Start the process, if none runs. Raises ServerFailed."""
-        await self.life(None)
+        await self.life()
 
-    async def life(self, generation: str | None) -> Life:
-        """The process that runs, or one that is started for it. Raises ServerFailed."""
-        if generation is not None and generation != str(self.generation):
+    async def life(self, session: str | None = None, life: int | None = None) -> Life:
+        """The process that runs, or one that is started for it. Raises ServerFailed.
+
+        `session` and `life` are generations: who names one gets that process or none.
+        """
+        is_open = self._life is not None and self._life.is_open
+        if life is not None and (life != self.generation or not is_open):
+            raise ServerFailed("restarted")
+        if session is not None and (session != str(self.generation) or not is_open):
             raise ServerFailed("session_ended")
-        if self._life is not None and self._life.is_open:
+        if self._life is not None and is_open:
             return self._life
         if self._refusal is not None:
             raise ServerFailed(self._refusal)
@@ -224,7 +227,6 @@ class ChildCarrier:
             raise ServerFailed("not_started") from None
         self.generation += 1
         self._life = life
-        self._settings.metrics.tool_server_started(server=self.place.name, result="ok")
         logger.info("tool_server_started", extra={"server": self.place.name, "pid": life.pid})
         return life
 
@@ -240,14 +242,13 @@ class ChildCarrier:
         # No call runs longer than this: whatever keeps it from reading, nobody waits for any more.
         bounds = Bounds(settings.max_line_bytes, settings.times.total_s)
         life = Life(place.name, child, settings.clock, words, bounds)
-        life.ended, life.left, life.listener = self._ended, self._left, self._heard
+        life.ended, life.listener = self._ended, self._heard
         await life.open()
         return life
 
     def _failed_to_start(self, error: Exception) -> None:
         now_s = self._settings.clock.monotonic_s()
         pause_s = self._backoff.ended(lived_s=0.0, now_s=now_s, chance=self._settings.chance())
-        self._settings.metrics.tool_server_started(server=self.place.name, result="failed")
         logger.error(
             "tool_server_not_started",
             extra={
@@ -267,9 +268,6 @@ class ChildCarrier:
             lived_s=now_s - life.began_s, now_s=now_s, chance=self._settings.chance()
         )
 
-    def _left(self, reason: EndReason) -> None:
-        self._settings.metrics.tool_server_ended(server=self.place.name, reason=reason)
-
     def _heard(self, message: Tree) -> None:
         if self.listener is not None:
             self.listener(message)
@@ -283,8 +281,8 @@ class Children:
         self._carriers: dict[object, ChildCarrier] = {}
         self._retired: dict[asyncio.Task[None], ChildCarrier] = {}
         self._kept: frozenset[object] | None = None
-        self._names: tuple[str, ...] = ()
         self._is_cut = False
+        self._firsts = count(0, _LIVES)
 
     def carrier(self, place: ServerCommand) -> ChildCarrier:
         """The way to this server: the same one for an equal place.
@@ -295,7 +293,7 @@ class Children:
         found = self._carriers.get(key)
         if found is not None:
             return found
-        made = ChildCarrier(place, self._settings)
+        made = ChildCarrier(place, self._settings, first=next(self._firsts))
         if self._is_cut:
             made.refuse("draining")
         if self._kept is None or key in self._kept:
@@ -306,37 +304,26 @@ class Children:
 
     def retain(self, places: Iterable[ServerCommand]) -> None:
         """Only these are configured now: every other process ends once its calls have ended."""
-        kept = {_key(place): place.name for place in places}
-        self._kept, self._names = frozenset(kept), tuple(kept.values())
+        self._kept = frozenset(map(_key, places))
         for key in self._carriers.keys() - self._kept:
             carrier = self._carriers.pop(key)
             task = asyncio.get_running_loop().create_task(carrier.retire())
             self._retired[task] = carrier
             task.add_done_callback(self._retired.pop)
 
-    def running(self) -> dict[str, int]:
-        """How many processes of each server can be asked: 2 while one is being replaced."""
-        counts = dict.fromkeys(self._names, 0)
-        for carrier in self._all():
-            name = carrier.place.name
-            counts[name] = counts.get(name, 0) + carrier.is_up
-        return counts
-
     def cut(self) -> None:
         """End every call that still runs; nothing is started any more."""
         self._is_cut = True
-        for carrier in self._all():
+        for carrier in (*self._carriers.values(), *self._retired.values()):
             carrier.cut()
 
     async def close(self) -> None:
         """End all processes, at the same time: within a few seconds."""
         self._is_cut = True
-        await asyncio.gather(*(each.close() for each in self._all()))
+        carriers = (*self._carriers.values(), *self._retired.values())
+        await asyncio.gather(*(each.close() for each in carriers))
         if self._retired:
             await asyncio.wait(tuple(self._retired))
-
-    def _all(self) -> tuple[ChildCarrier, ...]:
-        return (*self._carriers.values(), *self._retired.values())
 
 
 def problem_of(error: Exception, place: ServerCommand) -> str:

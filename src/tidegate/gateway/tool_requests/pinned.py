@@ -65,6 +65,9 @@ class PinGate:
             except ServerFailed as failed:
                 _fail(turn, plan, failed)
                 continue
+            if server.pin == "block":
+                # What was compared is what runs now: whatever is started later was not.
+                plan.life = source.where().life
             self._carriers.watch(server.place)
             verdicts.note(turn.trail, tool)
             decision = verdicts.deny(tool)

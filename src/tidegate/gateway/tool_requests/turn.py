@@ -166,7 +166,8 @@ class Plan:
     its end. `parts` are what is asked of each server for a request that we answer ourselves; None
     for one that goes to `server`. `suspended`: the request ended without its answer and goes on.
     `sent`: of a list that is compared with pins, what was known when it was asked for.
-    `ends`: the call of this client that the message cancels.
+    `ends`: the call of this client that the message cancels. `life`: that of a process whose tools
+    were compared for this message, see Asked.
     """
 
     message: Message
@@ -179,6 +180,7 @@ class Plan:
     suspended: Resumable | None = None
     sent: Since | None = None
     ends: RunningCall | None = None
+    life: int | None = None
 
     @property
     def charged_tool(self) -> str | None:
@@ -219,6 +221,7 @@ class Plan:
             endless=isinstance(call, Request) and call.method == "subscriptions/listen",
             resumable=resumable,
             client=turn.client_session,
+            life=self.life,
         )
 
     def refuse(self, error: TidegateError, turn: "Turn") -> None:
