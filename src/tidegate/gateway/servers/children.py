@@ -19,10 +19,11 @@ from random import Random
 from typing import Final
 
 from tidegate.clock import Clock
+from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pause import pause
 from tidegate.gateway.servers.backoff import Backoff, Pace
 from tidegate.gateway.servers.carrier import Asked
-from tidegate.gateway.servers.child import Bounds, Life
+from tidegate.gateway.servers.child import Bounds, EndReason, Life
 from tidegate.gateway.servers.child_exchange import ChildExchange, Formality
 from tidegate.gateway.servers.child_words import StderrWords
 from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
@@ -58,6 +59,7 @@ class ChildSettings:
     pace: Pace = field(default_factory=Pace)
     chance: Callable[[], float] = field(default_factory=lambda: Random().random)  # noqa: S311
     search_path: str = os.defpath
+    metrics: Metrics = field(default_factory=Metrics)
 
 
 def environment_of(place: ServerCommand, search_path: str = os.defpath) -> dict[str, str]:
@@ -127,6 +129,11 @@ class ChildCarrier:
         """See Carrier: what the server says by itself goes to `listener`."""
         del owner, session, revision, last_event_id
         return Formality(_NO_STREAM)
+
+    @property
+    def is_up(self) -> bool:
+        """Whether its process runs and can be asked."""
+        return self._life is not None and self._life.is_open
 
     async def start(self) -> None:
         """Start the process, if none runs. Raises ServerFailed."""
@@ -227,6 +234,7 @@ class ChildCarrier:
             raise ServerFailed("not_started") from None
         self.generation += 1
         self._life = life
+        self._settings.metrics.tool_server_started(server=self.place.name, result="ok")
         logger.info("tool_server_started", extra={"server": self.place.name, "pid": life.pid})
         return life
 
@@ -242,13 +250,14 @@ class ChildCarrier:
         # No call runs longer than this: whatever keeps it from reading, nobody waits for any more.
         bounds = Bounds(settings.max_line_bytes, settings.times.total_s)
         life = Life(place.name, child, settings.clock, words, bounds)
-        life.ended, life.listener = self._ended, self._heard
+        life.ended, life.left, life.listener = self._ended, self._left, self._heard
         await life.open()
         return life
 
     def _failed_to_start(self, error: Exception) -> None:
         now_s = self._settings.clock.monotonic_s()
         pause_s = self._backoff.ended(lived_s=0.0, now_s=now_s, chance=self._settings.chance())
+        self._settings.metrics.tool_server_started(server=self.place.name, result="failed")
         logger.error(
             "tool_server_not_started",
             extra={
@@ -268,6 +277,9 @@ class ChildCarrier:
             lived_s=now_s - life.began_s, now_s=now_s, chance=self._settings.chance()
         )
 
+    def _left(self, reason: EndReason) -> None:
+        self._settings.metrics.tool_server_ended(server=self.place.name, reason=reason)
+
     def _heard(self, message: Tree) -> None:
         if self.listener is not None:
             self.listener(message)
@@ -281,6 +293,7 @@ class Children:
         self._carriers: dict[object, ChildCarrier] = {}
         self._retired: dict[asyncio.Task[None], ChildCarrier] = {}
         self._kept: frozenset[object] | None = None
+        self._names: tuple[str, ...] = ()
         self._is_cut = False
         self._firsts = count(0, _LIVES)
 
@@ -304,26 +317,37 @@ class Children:
 
     def retain(self, places: Iterable[ServerCommand]) -> None:
         """Only these are configured now: every other process ends once its calls have ended."""
-        self._kept = frozenset(map(_key, places))
+        kept = {_key(place): place.name for place in places}
+        self._kept, self._names = frozenset(kept), tuple(kept.values())
         for key in self._carriers.keys() - self._kept:
             carrier = self._carriers.pop(key)
             task = asyncio.get_running_loop().create_task(carrier.retire())
             self._retired[task] = carrier
             task.add_done_callback(self._retired.pop)
 
+    def running(self) -> dict[str, int]:
+        """How many processes of each server can be asked: 2 while one is being replaced."""
+        counts = dict.fromkeys(self._names, 0)
+        for carrier in self._all():
+            name = carrier.place.name
+            counts[name] = counts.get(name, 0) + carrier.is_up
+        return counts
+
     def cut(self) -> None:
         """End every call that still runs; nothing is started any more."""
         self._is_cut = True
-        for carrier in (*self._carriers.values(), *self._retired.values()):
+        for carrier in self._all():
             carrier.cut()
 
     async def close(self) -> None:
         """End all processes, at the same time: within a few seconds."""
         self._is_cut = True
-        carriers = (*self._carriers.values(), *self._retired.values())
-        await asyncio.gather(*(each.close() for each in carriers))
+        await asyncio.gather(*(each.close() for each in self._all()))
         if self._retired:
             await asyncio.wait(tuple(self._retired))
+
+    def _all(self) -> tuple[ChildCarrier, ...]:
+        return (*self._carriers.values(), *self._retired.values())
 
 
 def problem_of(error: Exception, place: ServerCommand) -> str:
