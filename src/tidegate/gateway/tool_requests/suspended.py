@@ -9,18 +9,20 @@ its place in the record), and for how long. Does not live here: reading and writ
 
 import asyncio
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from contextlib import AsyncExitStack, ExitStack
 from typing import TYPE_CHECKING, Any, Final
 
 from tidegate.clock import Clock
 from tidegate.jsonrpc import Id, typed
-from tidegate.mcp.sessions import Session
+from tidegate.mcp.sessions import Owner, Session
 
 if TYPE_CHECKING:
     from tidegate.gateway.tool_requests.answer import Shaper
 
 _MOST: Final = 1000
+_MOST_OF_PRINCIPAL: Final = _MOST // 4
 _MOST_OF_SESSION: Final = 32
 _TAKEN_OVER_S: Final = 1.0
 
@@ -151,7 +153,9 @@ class Resumable:
 
 
 class Resumables:
-    """All calls of this process whose clients may come back; bounded in all and per session.
+    """All calls of this process whose clients may come back.
+
+    Bounded in all, per principal (who may have many sessions) and per session.
 
     `resume_s` is how long such a call waits for its client, and its answer once it was given; 0:
     no client can come back.
@@ -160,11 +164,12 @@ class Resumables:
     def __init__(self, clock: Clock, *, resume_s: float) -> None:
         self.clock = clock
         self.resume_s = resume_s
-        self._calls: dict[tuple[str, str], Resumable] = {}
+        self._calls: dict[str, dict[str, Resumable]] = {}
+        self._held: Counter[Owner] = Counter()
         self._settling: set[asyncio.Task[None]] = set()
 
     def __len__(self) -> int:
-        return len(self._calls)
+        return self._held.total()
 
     def begin(
         self, session: Session, shaper: "Shaper", cancel: Callable[[], None], due_s: float
@@ -172,30 +177,39 @@ class Resumables:
         """The call that this task runs can be taken up again; None if there are too many."""
         if not self.resume_s:
             return None
-        theirs = self._of(session)
-        if len(theirs) >= _MOST_OF_SESSION or len(self._calls) >= _MOST:
+        if not self._has_room(session):
+            theirs = self._of(session).values()
             spent = next((each for each in theirs if each.outcome is not None), None)
             if spent is None:
                 return None
             self.forget(spent)
         call = Resumable(self, session, shaper, cancel, due_s)
-        self._calls[session.id, call.name] = call
+        self._calls.setdefault(session.id, {})[call.name] = call
+        self._held[session.owner] += 1
         return call
 
     def find(self, session: Session, name: str) -> Resumable | None:
         """The call with the stream `name`, if it is there."""
-        return self._calls.get((session.id, name))
+        return self._of(session).get(name)
 
     def cancelled(self, session: Session, upstream_id: Id) -> None:
         """The client has cancelled the call that the server knows as `upstream_id`."""
-        for call in self._of(session):
+        for call in tuple(self._of(session).values()):
             if call.outcome is None and typed(call.shaper.upstream_id) == typed(upstream_id):
                 call.unwanted()
 
     def forget(self, call: Resumable) -> None:
         """It cannot be taken up any more; idempotent."""
         call.forgotten()
-        self._calls.pop((call.session.id, call.name), None)
+        session = call.session
+        theirs = self._of(session)
+        if theirs.pop(call.name, None) is None:
+            return
+        if not theirs:
+            del self._calls[session.id]
+        self._held[session.owner] -= 1
+        if not self._held[session.owner]:
+            del self._held[session.owner]
 
     def settle(self, charges: AsyncExitStack) -> None:
         """End what was reserved, in a task of ours: no request waits for it."""
@@ -205,14 +219,21 @@ class Resumables:
 
     async def close(self) -> None:
         """The gateway ends: so does every call, and what it holds is settled."""
-        for call in tuple(self._calls.values()):
+        for call in [call for theirs in self._calls.values() for call in theirs.values()]:
             call.finish(CANCELLED)
             self.forget(call)
         if self._settling:
             await asyncio.wait(set(self._settling))
 
-    def _of(self, session: Session) -> list[Resumable]:
-        return [call for (owner, _), call in self._calls.items() if owner == session.id]
+    def _of(self, session: Session) -> dict[str, Resumable]:
+        return self._calls.get(session.id, {})
+
+    def _has_room(self, session: Session) -> bool:
+        return (
+            len(self) < _MOST
+            and self._held[session.owner] < _MOST_OF_PRINCIPAL
+            and len(self._of(session)) < _MOST_OF_SESSION
+        )
 
 
 __all__ = ["CANCELLED", "Resumable", "Resumables"]

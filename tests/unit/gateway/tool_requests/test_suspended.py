@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.app.virtual import clock_here, run_timeless
-from tidegate.gateway.tool_requests.suspended import Resumable, Resumables
+from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumable, Resumables
 from tidegate.mcp.sessions import Session
 
 RESUME_S, DUE_S = 60.0, 600.0
@@ -51,8 +51,8 @@ class Life:
         self.made.hold(charges, lambda word: self.told.append(f"recorded {word}"))
 
 
-def session(name: str = "mine") -> Session:
-    return Session(name, ("", "acme", "vera", ""), "server", "theirs")
+def session(name: str = "mine", principal: str = "vera") -> Session:
+    return Session(name, ("", "acme", principal, ""), "server", "theirs")
 
 
 async def passes(seconds: float) -> None:
@@ -226,9 +226,35 @@ def test_a_session_has_few_of_them_and_answered_ones_give_way() -> None:
 
 def test_all_sessions_together_have_a_bound() -> None:
     async def body(calls: Resumables) -> None:
-        made = [Life(calls, session(str(number // 30))).call for number in range(1002)]
+        made = [
+            Life(calls, session(str(number // 30), str(number // 240))).call
+            for number in range(1002)
+        ]
         assert [call is not None for call in made].count(True) == 1000
         assert made[-2:] == [None, None]
+        await calls.close()
+
+    run(body)
+
+
+def test_one_principal_with_many_sessions_has_a_quarter_and_the_others_have_room() -> None:
+    async def body(calls: Resumables) -> None:
+        lives = [Life(calls, session(str(number // 30))) for number in range(252)]
+        assert [life.call is not None for life in lives] == [True] * 250 + [False] * 2
+        assert Life(calls, session("new")).call is None
+        assert Life(calls, session("theirs", "bob")).call is not None
+        # An answered one of another session is still its client's, one of the same gives way.
+        lives[0].made.finish("ok")
+        lives[0].made.let_go()
+        assert Life(calls, session("new")).call is None
+        assert Life(calls, lives[0].made.session).call is not None
+        assert Life(calls, session("new")).call is None
+        lives[1].made.finish(CANCELLED)
+        assert Life(calls, session("new")).call is not None
+        assert len(calls) == 251
+        await calls.close()
+        assert len(calls) == 0
+        assert Life(calls, session("new")).call is not None
         await calls.close()
 
     run(body)
