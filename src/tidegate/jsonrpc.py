@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from enum import IntEnum
 from typing import Final
 
+from msgspec import Struct
+
 from tidegate.errors import TidegateError, Unauthenticated
 
 Id = str | int
@@ -85,8 +87,7 @@ class Code(IntEnum):
     BLOCKED = -31004
 
 
-@dataclass(frozen=True, slots=True)
-class Request:
+class Request(Struct, frozen=True):
     """A call that wants an answer. `id` keeps its type: 1 and "1" are two ids."""
 
     id: Id
@@ -98,8 +99,7 @@ class Request:
         return _message({"id": self.id if id is None else id}, self.method, self.params)
 
 
-@dataclass(frozen=True, slots=True)
-class Notification:
+class Notification(Struct, frozen=True):
     """A call that wants none."""
 
     method: str
@@ -110,16 +110,14 @@ class Notification:
         return _message({}, self.method, self.params)
 
 
-@dataclass(frozen=True, slots=True)
-class Response:
+class Response(Struct, frozen=True):
     """An answer: exactly one of `result` and `error` is a member of `value`."""
 
     id: Id
     value: Tree
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
+class Batch(Struct, frozen=True):
     """Several messages in one array, in their order; never empty."""
 
     messages: tuple[Request | Notification | Response, ...]

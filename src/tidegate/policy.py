@@ -6,6 +6,8 @@ principal (identity), what the rules say (mcp.rules), what a client is told (gat
 
 from dataclasses import dataclass
 
+from msgspec import Struct
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
@@ -29,15 +31,13 @@ class Principal:
         return self.roles[0] if self.roles else None
 
 
-@dataclass(frozen=True, slots=True)
-class Allow:
+class Allow(Struct, frozen=True):
     """The rule `rule` (its identifier, such as "rules[1]") lets the message pass."""
 
     rule: str
 
 
-@dataclass(frozen=True, slots=True)
-class Deny:
+class Deny(Struct, frozen=True):
     """Rule `rule` refuses the message ("default" when nothing matched).
 
     `reason` is a word for records and metrics, never shown to a caller. `required_role` is the

@@ -8,8 +8,10 @@ client is told (denials), who forwards what was allowed (gateway.tool_traffic).
 
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Final
+
+from msgspec import Struct
 
 from tidegate.jsonrpc import Call, Request
 from tidegate.mcp.patterns import canonical_uri, is_invisible
@@ -25,6 +27,7 @@ METHODS: Final = "methods"
 
 UNKNOWN_METHOD: Final = "unknown_method"
 INVALID_PARAMS: Final = "invalid_params"
+INVALID_CURSOR: Final = "invalid_cursor"
 UNKNOWN_TASK: Final = "unknown_task"
 NOTHING_ALLOWED: Final = "nothing_allowed"
 ODD_NAME: Final = "odd_name"
@@ -38,8 +41,7 @@ _NOTIFICATION: Final = re.compile(r"notifications(?:/[A-Za-z_]{1,64}){1,4}")
 _MAX_NAME_CHARS: Final = 256
 
 
-@dataclass(frozen=True, slots=True)
-class Subject:
+class Subject(Struct, frozen=True):
     """What a message asks for: a tool, prompt or resource by its name or URI.
 
     `template`: the name is a URI template and stands for every resource it can make.
@@ -50,8 +52,7 @@ class Subject:
     template: bool = False
 
 
-@dataclass(frozen=True, slots=True)
-class _Question:
+class _Question(Struct, frozen=True):
     """Who asks for what, where; `arguments` is None when they are not known yet."""
 
     principal: Principal
@@ -159,10 +160,9 @@ def _decide(
     verdict = _verdict(question, subject, arguments)
     if isinstance(verdict, Allow):
         return verdict
-    verdict = replace(verdict, required_role=_required_role(question, subject, arguments))
-    if isinstance(_verdict(question, subject, None), Allow):
-        return replace(verdict, reason=ARGUMENTS)
-    return verdict
+    role = _required_role(question, subject, arguments)
+    is_allowed_otherwise = isinstance(_verdict(question, subject, None), Allow)
+    return Deny(verdict.rule, ARGUMENTS if is_allowed_otherwise else verdict.reason, role)
 
 
 def _verdict(
@@ -202,7 +202,8 @@ def _required_role(
 ) -> str | None:
     """The first role, in configuration order, with which the same call would be allowed."""
     for role in question.rules.roles:
-        stand_in = replace(question, principal=replace(question.principal, roles=(role,)))
+        principal = replace(question.principal, roles=(role,))
+        stand_in = _Question(principal, question.rules, question.server)
         if isinstance(_verdict(stand_in, subject, arguments), Allow):
             return role
     return None
@@ -274,6 +275,15 @@ LISTED_KIND: Final[Mapping[str, Kind]] = {
 }
 """Methods whose answer is a list, and what is in it."""
 
+LISTED_MEMBER: Final[Mapping[str, str]] = {
+    "tools/list": "tools",
+    "prompts/list": "prompts",
+    "resources/list": "resources",
+    "resources/templates/list": "resourceTemplates",
+    "tasks/list": "tasks",
+}
+"""The same methods, and the member of their result that is the list."""
+
 _TASKS: Final = frozenset({"tasks/get", "tasks/result", "tasks/update", "tasks/cancel"})
 
 _SUBJECTS: Final[Mapping[str, Callable[[Mapping[str, object]], Subject | None]]] = {
@@ -289,8 +299,10 @@ __all__ = [
     "ARGUMENTS",
     "DEFAULT",
     "DENIED",
+    "INVALID_CURSOR",
     "INVALID_PARAMS",
     "LISTED_KIND",
+    "LISTED_MEMBER",
     "METHODS",
     "NOTHING_ALLOWED",
     "NO_RULE",

@@ -6,8 +6,10 @@ and what the server says into those of the client. Does not live here: the table
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
+
+from msgspec.structs import replace
 
 from tidegate.jsonrpc import Call, Notification, Request, Tree
 from tidegate.mcp.authorize import Subject

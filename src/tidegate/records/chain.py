@@ -7,7 +7,8 @@ the walk that finds the first entry that does not follow. Does not live here: wh
 
 import hashlib
 from collections.abc import Iterable
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from tidegate.records.entries import canonical
 
@@ -15,16 +16,14 @@ GENESIS = "0" * 64
 """The predecessor of the first entry of a chain."""
 
 
-@dataclass(frozen=True, slots=True)
-class Head:
+class Head(Struct, frozen=True):
     """The last entry of a chain, or the last one that was pruned from its start."""
 
     seq: int = 0
     hash: str = GENESIS
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
+class Entry(Struct, frozen=True):
     """One row of the record. `boot` names the process, and so the chain; `seq` counts from 1.
 
     `at_ms` is wall time in milliseconds since the epoch. `body` is canonical JSON.

@@ -10,8 +10,9 @@ import os
 import secrets
 import sqlite3
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from pathlib import Path
+
+from msgspec import Struct
 
 from tidegate.records.chain import Entry, Head
 from tidegate.records.entries import Kind, canonical
@@ -61,8 +62,7 @@ class UnknownSchema(Exception):
     """The file is not a record of ours, or one of a later release."""
 
 
-@dataclass(frozen=True, slots=True)
-class Draft:
+class Draft(Struct, frozen=True):
     """An entry before it has its place in the chain."""
 
     kind: Kind
@@ -71,8 +71,7 @@ class Draft:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
-class OpenRequest:
+class OpenRequest(Struct, frozen=True):
     """A request that has begun; `state` is "begun" or "intent"."""
 
     request_id: str

@@ -16,6 +16,7 @@ from math import isfinite
 from typing import Literal, NamedTuple
 
 import msgspec
+from msgspec import Struct
 
 from tidegate.policy import Principal
 
@@ -72,8 +73,7 @@ class Step(NamedTuple):
     found: Mapping[str, int]
 
 
-@dataclass(frozen=True, slots=True)
-class Snapshot:
+class Snapshot(Struct, frozen=True):
     """A trail at one moment, safe to hand to another thread."""
 
     request_id: str
@@ -88,6 +88,10 @@ class Snapshot:
 
     def body(self, hash_key: bytes) -> dict[str, object]:
         """What is written down; strings of operands as a hash under `hash_key`."""
+        return {**self.frame(), "steps": [written_step(step, hash_key) for step in self.steps]}
+
+    def frame(self) -> dict[str, object]:
+        """What is written down of all but the steps."""
         who = self.principal
         body: dict[str, object] = {
             "surface": self.surface,
@@ -96,7 +100,6 @@ class Snapshot:
             "tenant": _configured(who.tenant),
             "roles": [_configured(role) for role in who.roles],
             "key_id": _configured(who.key_id),
-            "steps": [_step(step, hash_key) for step in self.steps],
         }
         if who.issuer:
             body["issuer"] = _configured(who.issuer)
@@ -242,7 +245,8 @@ def canonical(value: object) -> str:
     return _ENCODE(value).decode()
 
 
-def _step(step: Step, hash_key: bytes) -> dict[str, object]:
+def written_step(step: Step, hash_key: bytes) -> dict[str, object]:
+    """What is written down of a step; see Trail.step."""
     written: dict[str, object] = {"stage": _word(step.stage), "verdict": _word(step.verdict)}
     if step.rule:
         written["rule"] = _configured(step.rule)
@@ -341,4 +345,5 @@ __all__ = [
     "Trail",
     "asked_name",
     "canonical",
+    "written_step",
 ]

@@ -7,8 +7,9 @@ what it cannot take is counted. Does not live here: the file (database), the thr
 
 import asyncio
 import secrets
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable

@@ -174,6 +174,7 @@ _TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
         "odd_name": _always("The name has characters that no name of a tool may have."),
         "unknown_method": _always("The method is not one that may pass."),
         "invalid_params": _always("The parameters do not say what is asked for."),
+        "invalid_cursor": _always("The cursor was not given to this principal for this list."),
         "unknown_task": _always("The task was not begun by this principal."),
         "gateway.rate_limited": _rate_limited,
         "gateway.request_exceeds_limit": _never_fits,

@@ -19,10 +19,13 @@ from functools import partial
 from pathlib import Path
 from typing import Literal
 
+from msgspec import Struct
+
 from tidegate.clock import Clock
 from tidegate.records.database import Database, Draft, OpenRequest, UnknownSchema
-from tidegate.records.entries import Snapshot, canonical
+from tidegate.records.entries import Snapshot
 from tidegate.records.liveness import LifeLock, forget, is_running
+from tidegate.records.step_texts import StepTexts
 from tidegate.sqlite_words import meaning_of
 
 _FAILURES = (sqlite3.Error, OSError, UnknownSchema)
@@ -46,8 +49,7 @@ Append = Callable[[Sequence[Draft], Sequence[OpenRequest], Sequence[str]], bool]
 """One transaction; False if it was not begun."""
 
 
-@dataclass(frozen=True, slots=True)
-class Waiting:
+class Waiting(Struct, frozen=True):
     """One thing to write. `answer` belongs to those who wait for it."""
 
     kind: Literal["begin", "intent", "end"]
@@ -79,7 +81,7 @@ class Writer:
         self._keeping = keeping
         self._clock = clock
         self._boot = boot
-        self._hash_key = hash_key
+        self._texts = StepTexts(hash_key)
         self._queue: deque[Waiting] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -293,7 +295,7 @@ class Writer:
         return drafts, still_open, closed
 
     def _body(self, waiting: Waiting) -> str:
-        return canonical(waiting.snapshot.body(self._hash_key))
+        return self._texts.body(waiting.snapshot)
 
     def _is_upkeep_due(self, now_s: float) -> bool:
         return self._uncopied >= _CHECKPOINT_EVERY_COMMITS or self._is_pruning_due(now_s)

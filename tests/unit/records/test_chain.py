@@ -1,10 +1,10 @@
 """Is every change to a chain seen?"""
 
-import dataclasses
 import hashlib
 import json
 
 import pytest
+from msgspec import structs
 
 from tidegate.records.chain import GENESIS, Entry, Head, first_break
 
@@ -24,7 +24,7 @@ def chain(length: int, *, boot: str = "b1") -> Chain:
 
 def test_the_hash_is_sha_256_over_canonical_json() -> None:
     (entry, digest), *_ = chain(1)
-    document = {**dataclasses.asdict(entry), "body": json.loads(entry.body)}
+    document = {**structs.asdict(entry), "body": json.loads(entry.body)}
     text = json.dumps(document, sort_keys=True, ensure_ascii=False, separators=(",", ":"))
     assert digest == hashlib.sha256(text.encode()).hexdigest()
     assert entry.prev_hash == GENESIS == "0" * 64
@@ -52,21 +52,21 @@ def test_every_single_change_is_found_at_its_entry() -> None:
         ):
             changed = chain(5)
             entry, stored = changed[at]
-            changed[at] = (dataclasses.replace(entry, **change), stored)  # type: ignore[arg-type]
+            changed[at] = (structs.replace(entry, **change), stored)
             assert first_break(Head(), changed) == changed[at][0].seq
 
 
 @pytest.mark.parametrize("at", range(5))
 def test_a_change_with_a_new_hash_is_found_at_the_next_entry(at: int) -> None:
     changed = chain(5)
-    forged = dataclasses.replace(changed[at][0], body="{}")
+    forged = structs.replace(changed[at][0], body="{}")
     changed[at] = (forged, forged.digest)
     assert first_break(Head(), changed) == (at + 2 if at < 4 else None)
 
 
 def test_a_gap_in_the_numbers_is_found_although_every_hash_is_right() -> None:
     (first, digest), *_ = chain(1)
-    later = dataclasses.replace(first, seq=3, prev_hash=digest)
+    later = structs.replace(first, seq=3, prev_hash=digest)
     assert first_break(Head(), [(first, digest), (later, later.digest)]) == 3
 
 

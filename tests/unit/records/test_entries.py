@@ -7,9 +7,11 @@ from enum import StrEnum
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec import structs
 
 from tidegate.policy import Principal
-from tidegate.records.entries import MAX_STEPS, Plain, Trail, asked_name, canonical
+from tidegate.records.entries import MAX_STEPS, Plain, Step, Trail, asked_name, canonical
+from tidegate.records.step_texts import StepTexts
 
 KEY = b"k" * 32
 ACME = Principal("acme", "acme-tenant", ("tenant", "viewer"), "9f86d081")
@@ -291,3 +293,45 @@ def test_a_key_sent_as_the_request_id_is_not_kept() -> None:
     headers = [(b"authorization", b"Bearer " + key), (b"x-request-id", key)]
     made = Trail.begin("chat", "a" * 32, ACME, "r1", headers=headers)
     assert "client_request_id" not in made.snapshot().body(KEY)
+
+
+NAMES = st.sampled_from(["tool", "server", "reason", "status", "unscanned", "text", "method"])
+VALUES = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.sampled_from([0, 1, 200, 0.0, 1.0, 2**70]),
+    st.sampled_from(["small", "ok", "", "4111-1111-1111-1111", "sk-" + "a1" * 20, "x" * 600]),
+)
+WORDS = st.sampled_from(["ok", "allow", "", "an odd word"])
+
+
+@given(
+    st.lists(
+        st.tuples(
+            WORDS,
+            WORDS,
+            WORDS,
+            st.dictionaries(NAMES, VALUES, max_size=3),
+            st.dictionaries(NAMES, VALUES, max_size=1),
+            st.dictionaries(NAMES, st.integers(0, 3), max_size=1),
+        ).map(lambda parts: Step(*parts)),
+        max_size=12,
+    )
+)
+@settings(max_examples=200)
+def test_a_step_that_is_known_stands_in_the_file_as_one_that_is_not(steps: list[Step]) -> None:
+    texts = StepTexts(KEY)
+    for turn in (steps, steps[::-1], steps):
+        snapshot = structs.replace(trail().snapshot(), steps=tuple(turn))
+        assert texts.body(snapshot) == canonical(snapshot.body(KEY))
+
+
+def test_what_may_not_be_shown_is_not_remembered_either() -> None:
+    texts, made = StepTexts(KEY), trail()
+    made.step("authorize", "allow", tool="4111-1111-1111-1111")
+    made.step("authorize", "allow", text="some content")
+    made.step("authorize", "allow", tool="small")
+    texts.body(made.snapshot())
+    assert "small" in str(texts._known)
+    assert "4111" not in str(texts._known)
+    assert "content" not in str(texts._known)
