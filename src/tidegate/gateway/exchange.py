@@ -9,6 +9,7 @@ import asyncio
 import http
 import re
 from collections.abc import Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Literal, Protocol
 
 from tidegate import strictjson
@@ -176,14 +177,15 @@ class Exchange:
         self.started = True
         lines = [_status_line(status), self._link.date()]
         for name, value in headers:
-            if _FORBIDDEN.search(value) or _FORBIDDEN.search(name):
+            line = b"%b: %b" % (name, value)
+            if _FORBIDDEN.search(line):
                 raise RuntimeError("a header value with a control character")
             if name == b"content-length":
                 self._left = int(value)
             elif name == b"connection":
                 self.keep_alive = self.keep_alive and value.lower() != b"close"
                 continue
-            lines += (name, b": ", value, b"\r\n")
+            lines += (line, b"\r\n")
         self._frame(status, lines)
         self._head = b"".join(lines)
         # The body that follows in the same turn goes out with it, in one write.
@@ -249,6 +251,7 @@ def refusal(
     )
 
 
+@lru_cache(128)
 def _status_line(status: int) -> bytes:
     try:
         phrase = http.HTTPStatus(status).phrase

@@ -41,6 +41,10 @@ class Admitted:
     preflight: bool = False
 
 
+_ADMITTED = Admitted()
+_MOST_USUAL = 64
+
+
 class Exposure:
     """The rules of one listener.
 
@@ -60,30 +64,31 @@ class Exposure:
         self._loopback = loopback
         self._hosts = frozenset(_name(host.lower()) for host in allowed_hosts)
         self._origins = frozenset(origin.lower() for origin in allowed_origins)
+        self._seen: dict[bytes, str] = {}  # what clients send as Host, and is good
 
     def judge(self, method: str, headers: Iterable[tuple[bytes, bytes]]) -> Admitted:
         """Raises Misdirected (421) for a foreign Host, Forbidden (403) for a foreign Origin.
 
         A Host that is none at all is InvalidRequest (400). Source: RFC 9112 section 3.2.
         """
-        hosts: list[str] = []
+        hosts: list[bytes] = []
         origins: list[str] = []
         asked = b""
         is_question = False
         for name, value in headers:
             if name == b"host":
-                hosts.append(value.decode("latin-1").strip().lower())
+                hosts.append(value)
             elif name == b"origin":
                 origins.append(value.decode("latin-1").strip().lower())
             elif name == b"access-control-request-method":
                 is_question = True
             elif name == b"access-control-request-headers":
                 asked = value
-        host = self._one_host(hosts)
-        if not self._is_our_host(host):
-            raise Misdirected
+        host = self._seen.get(hosts[0]) if len(hosts) == 1 else None
+        if host is None:
+            host = self._our_host(hosts)
         if not origins:
-            return Admitted()
+            return _ADMITTED
         if len(origins) != 1 or not self._is_allowed_origin(origins[0], host):
             raise Forbidden("origin")
         allowed = _allow(origins[0])
@@ -98,6 +103,14 @@ class Exposure:
         except TidegateError as error:
             return error
         return None
+
+    def _our_host(self, sent: list[bytes]) -> str:
+        host = self._one_host([each.decode("latin-1").strip().lower() for each in sent])
+        if not self._is_our_host(host):
+            raise Misdirected
+        if len(sent) == 1 and len(self._seen) < _MOST_USUAL:
+            self._seen[sent[0]] = host
+        return host
 
     def _one_host(self, hosts: list[str]) -> str:
         if not hosts and not self._loopback and not self._hosts:

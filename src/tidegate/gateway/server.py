@@ -14,6 +14,7 @@ import logging
 import re
 import secrets
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
@@ -295,12 +296,13 @@ class Connection(HttpToolsProtocol):
         # fragment or a control character has no meaning here that all parties agree on.
         if _TARGET.fullmatch(self.url) is None:
             return InvalidRequest("target", public=_NOT_HTTP)
-        codings = [value.lower() for name, value in self.headers if name == b"transfer-encoding"]
+        codings = [value for name, value in self.headers if name == b"transfer-encoding"]
         # The parser takes off chunked only: under another coding, what is left is no body.
-        if codings not in ([], [b"chunked"]):
-            return InvalidRequest("transfer coding", public=_NOT_CHUNKED)
-        if codings and self.parser.should_upgrade():
-            return InvalidRequest("upgrade of a chunked request", public=_NOT_HTTP)
+        if codings:
+            if len(codings) > 1 or codings[0].lower() != b"chunked":
+                return InvalidRequest("transfer coding", public=_NOT_CHUNKED)
+            if self.parser.should_upgrade():
+                return InvalidRequest("upgrade of a chunked request", public=_NOT_HTTP)
         return None
 
     def _begin(self) -> None:
@@ -318,7 +320,7 @@ class Connection(HttpToolsProtocol):
             "http_version": version,
             "method": method,
             "scheme": self.scheme,
-            "path": unquote(path.decode("ascii")),
+            "path": unquote(path.decode("ascii")) if b"%" in path else path.decode("ascii"),
             "raw_path": path,
             "query_string": query,
             "root_path": "",
@@ -338,7 +340,7 @@ class Connection(HttpToolsProtocol):
         handler: Any = self.listener.app(scope, exchange.receive, exchange.send)
         task = exchange.task = self.loop.create_task(handler)
         self.tasks.add(task)
-        task.add_done_callback(lambda task: self._handler_ended(exchange, task))
+        task.add_done_callback(partial(self._handler_ended, exchange))
 
     def _handler_ended(self, exchange: Exchange, task: "asyncio.Task[None]") -> None:
         self.tasks.discard(task)

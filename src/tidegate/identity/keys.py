@@ -6,6 +6,7 @@ here: tokens of an issuer, what a principal may do (mcp.authorize, limits).
 
 import hashlib
 import hmac
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,6 +15,7 @@ from tidegate.policy import Principal
 
 # A longer header costs hashing time and can be no key of ours.
 _MOST_BYTES = 4096
+_VISIBLE = re.compile(rb"[!-~]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,7 +78,7 @@ def bearer(value: bytes, *, most_bytes: int = _MOST_BYTES) -> bytes | None:
     scheme, space, key = value.partition(b" ")
     if scheme.lower() != b"bearer" or not space or not 0 < len(key) <= most_bytes:
         return None
-    return key if all(0x21 <= byte <= 0x7E for byte in key) else None
+    return key if _VISIBLE.fullmatch(key) is not None else None
 
 
 __all__ = ["KeyEntry", "KeyTable", "bearer"]

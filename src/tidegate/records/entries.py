@@ -172,9 +172,13 @@ class Trail:
         headers: Collection[tuple[bytes, bytes]] = (),
     ) -> "Trail":
         """A trail whose first step is the identity; keeps a well-formed `x-request-id`."""
-        theirs = [value for name, value in headers if name.lower() == b"x-request-id"]
-        credentials = [value for name, value in headers if name.lower() == b"authorization"]
-        client_request_id = ""
+        theirs, credentials, client_request_id = [], [], ""
+        for name, value in headers:
+            lowered = name.lower()
+            if lowered == b"x-request-id":
+                theirs.append(value)
+            elif lowered == b"authorization":
+                credentials.append(value)
         # A key sent as a request id must not be written down as one.
         if len(theirs) == 1 and not any(theirs[0] in value for value in credentials):
             text = theirs[0].decode("latin-1")
@@ -201,7 +205,7 @@ class Trail:
         counted. `operands` are the arguments a predicate looked at, by name: their text is
         hashed, unless it is Plain. None is left out.
         """
-        self._add(Step(stage, verdict, rule, values, dict(operands or {}), {}))
+        self._add(Step(stage, verdict, rule, values, dict(operands) if operands else {}, {}))
 
     def counts(self, stage: str, verdict: str, found: Mapping[str, int], **values: object) -> None:
         """Note how often each detector matched; a step even when nothing was found."""

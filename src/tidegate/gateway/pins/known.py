@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from msgspec import Struct
+
 from tidegate.errors import StoreUnavailable
 from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
 from tidegate.gateway.servers.upstream import ServerFailed
@@ -21,8 +23,7 @@ _MOST_CURSORS: Final = 256
 _SHORT_LIST: Final = 10
 
 
-@dataclass(frozen=True, slots=True)
-class Where:
+class Where(Struct, frozen=True):
     """Where a server is reached, and in which life: one number for each start and each end.
 
     An odd `life` is a process that runs, an even one none; it stays 0 for what is no process.
@@ -43,8 +44,7 @@ class Where:
 HERE: Final = Where()
 
 
-@dataclass(frozen=True, slots=True)
-class Since:
+class Since(Struct, frozen=True):
     """What was known when a list was asked for: what the server says later may not be in it."""
 
     news: int
@@ -125,7 +125,8 @@ class Known:
 
     def is_checked(self, where: Where, *, now_s: float, heard: bool = True) -> bool:
         """Whether what is reached there was compared, and said nothing of a change since."""
-        if self._checked != Since(self.news, where):
+        checked = self._checked
+        if checked is None or checked.news != self.news or checked.where != where:
             return False
         return heard or now_s - self._checked_s < UNHEARD_S
 

@@ -5,10 +5,8 @@ live here: which call is meant (call), what the client of it gets (relay).
 """
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from dataclasses import dataclass
-from functools import partial
+from types import TracebackType
 from typing import Final
 
 from tidegate.gateway.servers.bridge import BridgedCarrier
@@ -41,26 +39,36 @@ class Ended(Exception):
     """The client has cancelled the call: no answer to it is wanted."""
 
 
-@asynccontextmanager
-async def until_ended(running: RunningCall) -> AsyncIterator[None]:
+class UntilEnded:
     """A block that `running.end` leaves, at any point, for Ended."""
-    scope = asyncio.timeout(None)
-    try:
-        async with scope:
-            running.end = partial(_end, scope)
-            try:
-                yield
-            finally:
-                running.end = None
-    except TimeoutError:
-        if not scope.expired():
-            raise
-        raise Ended from None
+
+    __slots__ = ("_running", "_scope")
+
+    def __init__(self, running: RunningCall) -> None:
+        self._running = running
+        self._scope = asyncio.timeout(None)
+
+    async def __aenter__(self) -> None:
+        await self._scope.__aenter__()
+        self._running.end = self._end
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._running.end = None
+        try:
+            await self._scope.__aexit__(kind, error, trace)
+        except TimeoutError:
+            if not self._scope.expired():
+                raise
+            raise Ended from None
+
+    def _end(self) -> None:
+        if self._scope.when() is None:
+            self._scope.reschedule(asyncio.get_running_loop().time())
 
 
-def _end(scope: asyncio.Timeout) -> None:
-    if scope.when() is None:
-        scope.reschedule(asyncio.get_running_loop().time())
-
-
-__all__ = ["EndOfClient", "Ended", "until_ended"]
+__all__ = ["EndOfClient", "Ended", "UntilEnded"]

@@ -20,7 +20,7 @@ from tidegate.gateway.servers.carrier import Carrier, Exchange
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
 from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected, Shaper
-from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, until_ended
+from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, UntilEnded
 from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumables
@@ -120,7 +120,7 @@ class ToolRelay:
             self.pins.sending(plan)
             asked = plan.asked(turn, running.upstream_id, resumable=self._resumes(client))
             try:
-                async with until_ended(running):
+                async with UntilEnded(running):
                     with carrier.exchange(asked) as exchange:
                         word = await self._relay(turn, plan, exchange, shaper, client, cancel)
                 if word == SUSPENDED:

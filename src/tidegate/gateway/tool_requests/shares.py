@@ -4,8 +4,8 @@ Lives here: the count of one such thing, in all and for each principal. Does not
 is counted (tool_traffic, streams, relay).
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
+from types import TracebackType
 
 from tidegate.errors import Overloaded, RateLimited
 from tidegate.mcp.sessions import Owner, owner_of
@@ -28,13 +28,15 @@ class Shares:
     def __len__(self) -> int:
         return self._all
 
-    @contextmanager
-    def taken(self, principal: Principal, amount: int = 1) -> Iterator[bool]:
-        """So much more, as long as the block lasts. Raises RateLimited and Overloaded.
+    def taken(self, principal: Principal, amount: int = 1) -> "Share":
+        """So much more, as long as the block lasts. Entering raises RateLimited and Overloaded.
 
         Somebody who has nothing yet gets any amount, so that nothing is too large for ever.
         """
-        owner = owner_of(principal)
+        return Share(self, owner_of(principal), amount)
+
+    def take(self, owner: Owner, amount: int) -> None:
+        """See `taken`."""
         held = self._held.get(owner, 0)
         if self._most is not None and self._all and self._all + amount > self._most:
             raise Overloaded(self._limit)
@@ -49,13 +51,36 @@ class Shares:
             )
         self._held[owner] = held + amount
         self._all += amount
-        try:
-            yield True
-        finally:
-            self._all -= amount
-            self._held[owner] -= amount
-            if not self._held[owner]:
-                del self._held[owner]
+
+    def give_back(self, owner: Owner, amount: int) -> None:
+        """The block is over."""
+        self._all -= amount
+        self._held[owner] -= amount
+        if not self._held[owner]:
+            del self._held[owner]
 
 
-__all__ = ["Shares"]
+class Share(AbstractContextManager[bool]):
+    """The context of `Shares.taken`; entered once."""
+
+    __slots__ = ("_amount", "_of", "_owner")
+
+    def __init__(self, of: Shares, owner: Owner, amount: int) -> None:
+        self._of = of
+        self._owner = owner
+        self._amount = amount
+
+    def __enter__(self) -> bool:
+        self._of.take(self._owner, self._amount)
+        return True
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._of.give_back(self._owner, self._amount)
+
+
+__all__ = ["Share", "Shares"]
