@@ -66,11 +66,11 @@ def test_two_sessions_of_one_principal_subscribe_for_themselves() -> None:
         one, two = await opened(world), await opened(world)
         for session in (one, two):
             assert "result" in await tells(world, session, "resources/subscribe")
-        assert upstream.log == [TOLD[0]]
+        assert upstream.log == [TOLD[0], TOLD[0]]
         await tells(world, two, "resources/unsubscribe")
-        assert upstream.log == [TOLD[0]]
+        assert upstream.log == [TOLD[0], TOLD[0]]
         await tells(world, one, "resources/unsubscribe")
-        assert upstream.log == [*TOLD]
+        assert upstream.log == [TOLD[0], *TOLD]
         await over(world)
 
     run(body)

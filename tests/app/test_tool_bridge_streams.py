@@ -252,7 +252,7 @@ def test_a_legacy_client_s_stream_hears_of_a_legacy_server_in_our_session() -> N
             bridged.carrier.cut()
             assert await following() is None
         subscribed = [each for each in upstream.log if each[0].startswith("resources/")]
-        assert subscribed == [("resources/subscribe", "test://a")]
+        assert subscribed == [("resources/subscribe", "test://a")] * 2
         assert upstream.faults == []
 
     run(body)

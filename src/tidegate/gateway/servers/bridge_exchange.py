@@ -6,6 +6,7 @@ not live here: the carrier that makes it (bridge), one carried request (bridge_c
 server's era and sessions (bridge_server), streams for what changes (bridge_streams).
 """
 
+import asyncio
 import secrets
 from collections.abc import Mapping
 from contextlib import ExitStack
@@ -34,7 +35,6 @@ from tidegate.jsonrpc import (
 from tidegate.mcp.answers import Incoming, Reply, sort
 from tidegate.mcp.bridged_results import status_for
 from tidegate.mcp.bridging import LEVELS, Course, course, level_wanted
-from tidegate.mcp.changes import has_room
 from tidegate.mcp.introductions import to_discover, to_initialize
 from tidegate.mcp.probing import Heard, is_of_wrong_era, proves_unexecuted
 from tidegate.mcp.sessions import Owner, Recent
@@ -54,6 +54,8 @@ class ClientState:
     level: str | None = None
     line: Line | None = None
     subscribed: set[str] = field(default_factory=set)
+    held: set[str] = field(default_factory=set)
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     streams: "set[Stream]" = field(default_factory=set)
 
 
@@ -126,11 +128,8 @@ class Bridge:
         self._forget(state)
 
     def _forget(self, state: ClientState | None) -> None:
-        if state is None:
-            return
-        uris, state.subscribed = state.subscribed, set()
-        if state.line is not None:
-            self.changes.let_go(state.line, uris)
+        if state is not None:
+            self.changes.resources.forget(state)
 
 
 class BridgedExchange:
@@ -322,19 +321,14 @@ class BridgedExchange:
     async def _subscription(
         self, call: Request, line: Line, state: ClientState
     ) -> tuple[int, Mapping[str, str]]:
-        uri = (call.params or {}).get("uri")
+        uri, error = (call.params or {}).get("uri"), None
         if not isinstance(uri, str):
             return self._say(_invalid(_id_of(self._asked), "uri"))
-        changes, error = self._bridge.changes, None
-        await changes.settle(state, line)
+        resources = self._bridge.changes.resources
         if call.method == "resources/unsubscribe":
-            if uri in state.subscribed:
-                state.subscribed.discard(uri)
-                await changes.release(line, uri)
-        elif uri not in state.subscribed:
-            if not has_room([*state.subscribed, uri]):
-                return self._say(_invalid(_id_of(self._asked), "too many subscriptions"))
-            error = await self._hold(uri, line, state)
+            await resources.unsubscribe(state, line, uri)
+        else:
+            error = await resources.subscribe(state, line, uri)
         if line.dropped:
             return await self._subscription_anew(call, state)
         if error is not None:
@@ -342,17 +336,6 @@ class BridgedExchange:
         for stream in state.streams:
             stream.wants(state.subscribed)
         return self._say(result_body(_id_of(self._asked), {}))
-
-    async def _hold(self, uri: str, line: Line, state: ClientState) -> Tree | None:
-        changes = self._bridge.changes
-        # At once: another one of the same must not be asked for meanwhile.
-        state.subscribed.add(uri)
-        error = await changes.hold(line, uri)
-        if error is not None:
-            state.subscribed.discard(uri)
-        elif uri not in state.subscribed:  # The client was faster, or is gone.
-            await changes.release(line, uri)
-        return error
 
     async def _subscription_anew(
         self, call: Request, state: ClientState

@@ -3,10 +3,11 @@
 Lives here: the streams of clients (a GET of older revisions, a subscriptions/listen of
 2026-07-28), what each wants to hear, and where it comes from: the session's own stream, the
 process, or a subscription of ours. Does not live here: the requests of clients
-(bridge_exchange), which of it a client may hear (gateway.tool_requests.answer).
+(bridge_exchange), whether an older server knows what they subscribed to (bridge_held), which of it
+a client may hear (gateway.tool_requests.answer).
 
 Sources: MCP 2026-07-28, basic/utilities/subscriptions; MCP 2025-11-25, basic/transports (listening
-for messages from the server) and server/resources (subscriptions).
+for messages from the server).
 """
 
 import asyncio
@@ -17,17 +18,17 @@ from typing import Final, Protocol, Self
 
 from tidegate import strictjson
 from tidegate.gateway.pause import pause
+from tidegate.gateway.servers.bridge_held import HeldResources, Holder
 from tidegate.gateway.servers.bridge_line import CLIENT, Line
 from tidegate.gateway.servers.bridge_server import BridgedServer
 from tidegate.gateway.servers.carrier import Asked
 from tidegate.gateway.servers.upstream import ServerFailed
-from tidegate.jsonrpc import Code, Id, Request, Tree, result_body
+from tidegate.jsonrpc import Id, Request, Tree, result_body
 from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
 from tidegate.mcp.bridged_results import params_for
 from tidegate.mcp.bridging import SUBSCRIPTION_KEY, Envelope, is_told, own_request
 from tidegate.mcp.changes import ALL, Wanted, wanted_of
 from tidegate.mcp.eras import Revision
-from tidegate.mcp.probing import Heard, lost_session, speaks_of_sessions
 from tidegate.mcp.sessions import Owner
 
 _MOST_WAITING: Final = 256
@@ -35,12 +36,10 @@ _MOST_STREAMS: Final = 1_000
 _PAUSE_S, _LONGEST_PAUSE_S = 1.0, 30.0
 
 
-class Subscriber(Protocol):
+class Subscriber(Holder, Protocol):
     """What is remembered of a legacy client."""
 
     level: str | None
-    line: Line | None
-    subscribed: set[str]
     streams: "set[Stream]"
 
 
@@ -49,6 +48,7 @@ class Changes:
 
     def __init__(self, server: BridgedServer) -> None:
         self.server = server
+        self.resources = HeldResources(server)
         self.tools_changed: Callable[[], None] = lambda: None
         server.heard_aside, server.began, server.ended = self.heard, self._began, self._ended
         self._streams: dict[Stream, Line] = {}
@@ -78,71 +78,6 @@ class Changes:
         line = self._streams.pop(stream, None)
         if line is not None:
             line.users -= 1
-
-    async def hold(self, line: Line, uri: str) -> Tree | None:
-        """Have the server tell of this resource, for one more; the error if it does not.
-
-        Of 2026-07-28 nothing is asked here: the stream that hears of it says so itself. A session
-        that turns out to be lost is dropped: ask again in another one.
-        """
-        if line.modern:
-            return None
-        if not line.introduction.promises("resources", "subscribe"):
-            return {"code": int(Code.METHOD_NOT_FOUND), "message": "Method not found"}
-        if not line.subscribed.get(uri):
-            # The end of another's must not reach the server behind the beginning of this one.
-            async with line.turn:
-                if not line.subscribed.get(uri):
-                    return await self._begin(line, uri)
-        line.subscribed[uri] += 1
-        return None
-
-    async def _begin(self, line: Line, uri: str) -> Tree | None:
-        heard, _ = await self.server.ask(line, "resources/subscribe", {"uri": uri})
-        if heard.message is not None and "result" in heard.message:
-            line.subscribed[uri] = 1
-            return None
-        if await self._is_lost(line, heard):
-            self.server.drop(line)
-        error = (heard.message or {}).get("error")
-        return error if isinstance(error, dict) else {"code": int(Code.INTERNAL_ERROR)}
-
-    async def settle(self, state: Subscriber, line: Line) -> None:
-        """Have `line` tell of what the client subscribed to in a conversation that is over."""
-        if state.line is line:
-            return
-        state.line = line
-        for uri in sorted(state.subscribed):
-            if await self.hold(line, uri) is not None and not line.dropped:
-                state.subscribed.discard(uri)
-
-    async def _is_lost(self, line: Line, heard: Heard) -> bool:
-        """Whether the server does not know the session any more; a resource may look like that."""
-        gone = lost_session(heard)
-        if line.session is None or not (gone or speaks_of_sessions(heard)):
-            return False
-        refusal = await self.server.recheck(line, at_once=gone)
-        return refusal is not None and (lost_session(refusal) or speaks_of_sessions(refusal))
-
-    async def release(self, line: Line, uri: str) -> None:
-        """One less wants to hear of this resource."""
-        async with line.turn:
-            left = line.subscribed.get(uri, 0) - 1
-            if left > 0:
-                line.subscribed[uri] = left
-            elif line.subscribed.pop(uri, None) is not None and not line.dropped:
-                with suppress(ServerFailed):
-                    await self.server.ask(line, "resources/unsubscribe", {"uri": uri})
-
-    def let_go(self, line: Line, uris: set[str]) -> None:
-        """As `release`, without waiting."""
-
-        async def release_all() -> None:
-            for uri in sorted(uris):
-                await self.release(line, uri)
-
-        if uris and not self.server.closed:
-            self.server.spawn(release_all())
 
     def end(self) -> None:
         """Every stream comes to its end."""
@@ -247,7 +182,7 @@ class Stream:
             if source is not None:
                 source.cancel()
         if self._line is not None:
-            self._changes.let_go(self._line, self._held)
+            self._changes.resources.let_go(self._line, self._held)
             self._held = set()
 
     async def head(self) -> tuple[int, Mapping[str, str]]:
@@ -265,7 +200,7 @@ class Stream:
         self._line = line
         self._changes.join(self, line)
         if self._state is not None:
-            await self._changes.settle(self._state, line)
+            await self._changes.resources.settle(self._state, line)
             self._wanted = self._wanted.with_uris(self._state.subscribed)
             self._state.streams.add(self)
         if self._id is not None:
@@ -340,7 +275,7 @@ class Stream:
     async def _acknowledge(self, id: Id, line: Line) -> None:  # noqa: A002 - the member's own name
         """Say what of the wish the server fulfils, before anything of it."""
         for uri in sorted(self._wanted.uris):
-            if await self._changes.hold(line, uri) is None:
+            if await self._changes.resources.hold(line, uri) is None:
                 self._held.add(uri)
         self._wanted = self._wanted.granted(line.introduction).with_uris(self._held)
         told: Tree = {"notifications": self._wanted.encode(), "_meta": {SUBSCRIPTION_KEY: id}}
