@@ -189,7 +189,7 @@ def test_news_of_changed_tools_in_an_answer_has_them_looked_at_before_the_next_c
     run(body)
 
 
-@pytest.mark.parametrize("item", [None, "read", {}, {"name": 5}, {"name": ""}, {"name": "x" * 300}])
+@pytest.mark.parametrize("item", [{}, {"name": 5}, {"name": ""}, {"name": "x" * 300}])
 @pytest.mark.parametrize("hide", ["off", "list"])
 def test_in_block_an_element_without_a_name_is_not_shown(item: Any, hide: Any) -> None:
     async def body() -> None:
@@ -200,23 +200,25 @@ def test_in_block_an_element_without_a_name_is_not_shown(item: Any, hide: Any) -
     run(body)
 
 
-def test_in_block_a_second_list_under_another_spelling_is_not_shown() -> None:
+@pytest.mark.parametrize("spelled", ["Tools", "\uff54ools"])
+def test_in_block_a_second_list_under_another_spelling_is_a_failure(spelled: str) -> None:
     async def body() -> None:
         world = Pinned()
-        world.server.extra = {"Tools": [tool("evil")], "\uff54ools": [tool("evil")]}
+        world.server.extra = {spelled: [tool("evil")]}
         answer = value(await world.post(ask("tools/list")))
-        assert answer["result"] == {"tools": [tool("read"), tool("write")]}
+        assert answer["error"]["code"] == -32603
 
     run(body)
 
 
-@pytest.mark.parametrize("tools", [None, {}, "all", 5])
-def test_in_block_a_list_that_is_none_shows_nothing(tools: Any) -> None:
+@pytest.mark.parametrize("tools", [None, {}, "all", 5, [None], [tool("read"), "read"]])
+def test_in_block_a_list_that_is_none_is_a_failure_and_shows_nothing(tools: Any) -> None:
     async def body() -> None:
         world = Pinned()
         world.server.extra = {"tools": tools}
         answer = value(await world.post(ask("tools/list")))
-        assert not answer["result"].get("tools")
+        assert answer["error"]["code"] == -32603
+        assert "result" not in answer
 
     run(body)
 

@@ -11,6 +11,7 @@ from tests.app.mcp_world import OFF, Asked, ask, call
 from tests.app.pinned import META, MODERN, Pinned, Shifty, answer_of, changed, refused, tool
 from tidegate.gateway.tool_requests.turn import ToolServer
 from tidegate.limits.ledger import Limit
+from tidegate.mcp.cursors import Whose
 from tidegate.mcp.servers import ServerAddress
 
 
@@ -51,11 +52,17 @@ def test_a_list_that_was_all_there_is_to_look_at_is_not_asked_for_again() -> Non
     run(body)
 
 
+VERAS = Whose(("", "acme", "vera", ""), "http://backend.example/mcp", "tools/list")
+"""Whose a cursor is that a client kept from before."""
+
+
 @pytest.mark.parametrize("cursor", ["1", "2"])
 def test_whoever_asks_for_a_later_page_first_decides_nothing(cursor: str) -> None:
     async def body() -> None:
         world = Pinned(Shifty(tool("read"), tool("write"), tool("send"), page=1))
-        await world.post(ask("tools/list", cursor=cursor))
+        world = Pinned(Shifty(tool("read"), tool("write"), tool("send"), page=1))
+        kept = world.traffic.relay.sessions.cursors.given(cursor, VERAS)
+        assert "result" in answer_of(await world.post(ask("tools/list", cursor=kept)))
         assert await world.listed() == ["read", "write", "send"]
         assert await world.calls("read") == "done"
         world.server.tools.append(tool("late"))

@@ -20,6 +20,8 @@ from tests.app.mcp_answers import (
 )
 from tests.app.mcp_world import Asked, World, ask, call, events, value
 from tidegate import sse
+from tidegate.mcp.authorize import LISTED_MEMBER
+from tidegate.mcp.cursors import Whose
 from tidegate.transport.upstream import Failure
 
 # What is a list allowed to show?
@@ -45,6 +47,12 @@ FORMS = {
 }
 
 
+def given(world: World, cursor: str) -> str:
+    """What the viewer gets in place of a cursor of the server."""
+    whose = Whose(("", "acme", "vera", ""), "http://backend.example/mcp", "tools/list")
+    return world.traffic.relay.sessions.cursors.given(cursor, whose)
+
+
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("accept", [None, "*/*", "application/json", BOTH])
 @pytest.mark.parametrize("hide", ["list", "full"])
@@ -55,7 +63,7 @@ def test_a_list_is_filtered_in_every_form(form: str, accept: str | None, hide: s
         headers = {} if accept is None else {"accept": accept}
         answer = await world.post(ask("tools/list"), **headers)
         assert b"admin_reset_key" not in answer.body
-        shown = result({"tools": [STATUS], "nextCursor": "c2"})
+        shown = result({"tools": [STATUS], "nextCursor": given(world, "c2")})
         if answer.header("content-type") == "application/json":
             assert value(answer) == shown
             assert accept != BOTH or form in ("json", "bare json called a stream")
@@ -66,14 +74,66 @@ def test_a_list_is_filtered_in_every_form(form: str, accept: str | None, hide: s
     run(body)
 
 
-@pytest.mark.parametrize("odd", [[ADMIN], "admin_reset_key", None])
-def test_a_list_that_is_no_object_is_a_failure_and_not_shown(odd: object) -> None:
+NO_LISTS: list[Any] = [
+    lambda _member: [ADMIN],
+    lambda _member: "admin_reset_key",
+    lambda _member: None,
+    lambda _member: {},
+    lambda _member: {"content": []},
+    lambda member: {member.capitalize(): [ADMIN]},
+    lambda member: {member.upper(): [ADMIN], "nextCursor": "2"},
+    lambda member: {member: [], member.capitalize(): [ADMIN]},
+    lambda member: {member.replace("s", "\u017f"): [ADMIN]},
+    lambda member: {f"\u200b{member}": [ADMIN], member: []},
+    lambda member: {member: None},
+    lambda member: {member: {"admin_reset_key": ADMIN}},
+    lambda member: {member: "admin_reset_key"},
+    lambda member: {member: ["admin_reset_key"]},
+    lambda member: {member: [{}, None]},
+    lambda member: {member: [[ADMIN]]},
+]
+
+
+@pytest.mark.parametrize(("method", "member"), list(LISTED_MEMBER.items()))
+@pytest.mark.parametrize("number", range(len(NO_LISTS)))
+@pytest.mark.parametrize("content_type", ["application/json", STREAM])
+def test_what_is_no_list_is_a_failure_and_not_shown(
+    method: str, member: str, number: int, content_type: str
+) -> None:
+    """Case 35 of the adversarial ones: never an empty success."""
+
     async def body() -> None:
-        raw = json.dumps(result(odd)).encode()
-        world = World(answering(raw), hide_denied="list")
-        answer = await world.post(ask("tools/list"))
-        assert value(answer)["error"]["code"] == -32603
-        assert world.records.ends[0].snapshot().outcome == "gateway.upstream_failed"
+        data = json.dumps(result(NO_LISTS[number](member))).encode()
+        data = data if content_type != STREAM else sse.encode(data)
+        for hide in ("list", "full"):
+            world = World(answering(data, content_type=content_type), hide_denied=hide)
+            answer = await world.post(ask(method), accept="application/json")
+            assert generic(answer)
+            assert b"admin" not in answer.body
+            assert world.records.ends[0].snapshot().outcome == "gateway.upstream_failed"
+
+    run(body)
+
+
+@pytest.mark.parametrize("number", range(len(NO_LISTS)))
+def test_without_hiding_what_is_no_list_is_the_servers_own_affair(number: int) -> None:
+    """Nothing is taken away from it. Tasks are: those of others are nobody's to see."""
+
+    async def body() -> None:
+        for method, member in LISTED_MEMBER.items():
+            raw = json.dumps(result(NO_LISTS[number](member))).encode()
+            world = World(answering(raw))
+            answer = await world.post(ask(method))
+            if method == "tasks/list":
+                assert generic(answer)
+            elif b"nextCursor" in raw:
+                shown = {
+                    **NO_LISTS[number](member),
+                    "nextCursor": value(answer)["result"]["nextCursor"],
+                }
+                assert value(answer) == result(shown)
+            else:
+                assert answer.body == raw
 
     run(body)
 
@@ -97,7 +157,7 @@ def test_an_emptied_page_stays_a_page_and_cursors_are_opaque() -> None:
 
         world = World(script, hide_denied="list")
         first = value(await world.post(ask("tools/list")))["result"]
-        assert first == {"tools": [], "nextCursor": "c 2/=="}
+        assert first == {"tools": [], "nextCursor": given(world, "c 2/==")}
         second = value(await world.post(ask("tools/list", cursor=first["nextCursor"])))["result"]
         assert second == {"tools": [STATUS]}
         assert world.sent[1]["params"] == {"cursor": "c 2/=="}

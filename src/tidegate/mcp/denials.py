@@ -10,7 +10,9 @@ from typing import Final, Literal
 from tidegate.jsonrpc import Code, Id, Request, Tree, error_body, result_body
 from tidegate.mcp.authorize import (
     ARGUMENTS,
+    INVALID_CURSOR,
     INVALID_PARAMS,
+    LISTED_MEMBER,
     NOTHING_ALLOWED,
     UNKNOWN_METHOD,
     UNKNOWN_TASK,
@@ -28,14 +30,8 @@ _SINGULAR: Final = {"tools": "tool", "prompts": "prompt", "resources": "resource
 _UNREADABLE: Final = {
     UNKNOWN_METHOD: (Code.METHOD_NOT_FOUND, "Method not found", 404),
     INVALID_PARAMS: (Code.INVALID_PARAMS, "Invalid params", 400),
+    INVALID_CURSOR: (Code.INVALID_PARAMS, "Invalid cursor", 400),
     UNKNOWN_TASK: (Code.INVALID_PARAMS, "Unknown task", 400),
-}
-_EMPTY_MEMBER: Final = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "tasks/list": "tasks",
 }
 
 
@@ -114,7 +110,7 @@ def _forbidden(id: Id, subject: Subject, deny: Deny) -> Refusal:  # noqa: A002
 
 
 def _empty_list(request: Request, *, modern: bool) -> Tree:
-    result: Tree = {_EMPTY_MEMBER[request.method]: []}
+    result: Tree = {LISTED_MEMBER[request.method]: []}
     if modern:
         result |= {"resultType": "complete", "ttlMs": 0, "cacheScope": "private"}
     return result_body(request.id, result)

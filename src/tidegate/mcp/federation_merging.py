@@ -10,21 +10,13 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.jsonrpc import Tree
+from tidegate.mcp.authorize import LISTED_MEMBER
 from tidegate.mcp.eras import LEGACY, SUPPORTED
 
 UNAVAILABLE: Final = "tidegate/unavailable"
 """The member of `_meta` that names the servers whose part is missing."""
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
-
-MEMBERS: Final[Mapping[str, str]] = {
-    "tools/list": "tools",
-    "prompts/list": "prompts",
-    "resources/list": "resources",
-    "resources/templates/list": "resourceTemplates",
-    "tasks/list": "tasks",
-}
-"""Methods whose answers are merged, and the member that holds the list."""
 
 _FLAGS: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 _OFFERS: Final = ("tools", "prompts", "resources", "completions", "logging")
@@ -65,7 +57,7 @@ def merged_list(method: str, parts: Sequence[Part], *, modern: bool) -> Tree | N
     if not answered:
         return None
     missing = [part.server for part in parts if part.items is None]
-    result: Tree = {MEMBERS[method]: [item for part in answered for item in part.items or ()]}
+    result: Tree = {LISTED_MEMBER[method]: [item for part in answered for item in part.items or ()]}
     if modern:
         ttl_ms = 0 if missing else min(part.ttl_ms for part in answered)
         result |= {"resultType": "complete", "ttlMs": ttl_ms, "cacheScope": "private"}
@@ -188,7 +180,6 @@ def acknowledged(wanted: Mapping[str, object], acks: Iterable[Mapping[str, objec
 
 
 __all__ = [
-    "MEMBERS",
     "SERVER_INFO",
     "SUBSCRIPTION",
     "UNAVAILABLE",

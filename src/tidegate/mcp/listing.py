@@ -1,15 +1,16 @@
 """What of a list may this principal see?
 
-Lives here: the filter over tools, prompts, resources, templates and tasks in any result, and
-over what a subscription names; all of it asks the same decision that calls ask. Does not live
-here: the decision (authorize), whether hiding is on (gateway.tool_traffic).
+Lives here: the filter over tools, prompts, resources, templates and tasks in any result, whether
+a list can be filtered at all, and the filter over what a subscription names; all of it asks the
+same decision that calls ask. Does not live here: the decision (authorize), whether hiding is on
+(gateway.tool_traffic), whose a page is (cursors).
 """
 
 from collections.abc import Callable, Mapping
 from typing import Final
 
 from tidegate.jsonrpc import Notification, Request, Tree
-from tidegate.mcp.authorize import Subject
+from tidegate.mcp.authorize import LISTED_MEMBER, Subject
 from tidegate.mcp.patterns import fold
 
 Visible = Callable[[Subject], bool]
@@ -34,7 +35,8 @@ def _subject_in(member: str, item: object) -> Subject | None:
 
 _LISTS: Final = ("tools", "prompts", "resources", "resourceTemplates")
 _FOLDED: Final = frozenset(map(fold, _LISTS))
-_LONGEST: Final = max(map(len, _LISTS))
+_MOST_NAME_CHARS: Final = 64
+"""A longer name is none of these, with however many characters that nobody sees."""
 
 
 def filter_result(result: object, visible: Visible) -> object:
@@ -64,8 +66,26 @@ def filter_result(result: object, visible: Visible) -> object:
     return {key: value for key, value in {**result, **changed}.items() if key not in hidden}
 
 
+def is_list(method: str, result: object) -> bool:
+    """Whether `result` is the list that `method` asks for, read alike by everybody.
+
+    Objects in a list, in the member of that very name, and in no other that a careless client
+    would take for it. What is not is no list with nothing in it: nobody can say what of it may be
+    seen, and an empty success would say that there is nothing. So it is a failure of the server
+    wherever something of a list has to be taken away; where nothing has to, what the server
+    answers is its own affair and passes as it came. Cost: its members, and one look at each item.
+    """
+    member = LISTED_MEMBER[method]
+    if not isinstance(result, dict) or not isinstance(items := result.get(member), list):
+        return False
+    if not all(isinstance(item, dict) for item in items):
+        return False
+    others = (name for name in result if name != member and len(name) <= _MOST_NAME_CHARS)
+    return fold(member) not in map(fold, others)
+
+
 def _is_disguised(member: str) -> bool:
-    return member not in _LISTS and len(member) <= _LONGEST and fold(member) in _FOLDED
+    return member not in _LISTS and len(member) <= _MOST_NAME_CHARS and fold(member) in _FOLDED
 
 
 def _is_visible(subject: Subject | None, visible: Visible) -> bool:
@@ -177,6 +197,7 @@ __all__ = [
     "Visible",
     "filter_result",
     "filter_tasks",
+    "is_list",
     "is_of_own_task",
     "listed_tasks",
     "made_private",

@@ -23,10 +23,12 @@ TOUCH_S: Final = 60.0
 """So seldom is the store told that a session was used."""
 
 _MOST: Final = 10_000
-_WEEK_S: Final = 7 * 86_400.0
+_DAY_S: Final = 86_400.0
+_WEEK_S: Final = 7 * _DAY_S
 SESSIONS: Final = Kind("sessions", IDLE_S + 2 * TOUCH_S, _MOST, 100)
 QUESTIONS: Final = Kind("questions", IDLE_S, _MOST, 1_024)
 TASKS: Final = Kind("tasks", _WEEK_S, _MOST, 1_000)
+CURSOR_KEYS: Final = Kind("cursor_keys", _DAY_S, 1_000, 1_000)
 
 NONCE_BYTES: Final = 12
 _ID_CHARS: Final = 32
@@ -120,6 +122,7 @@ def _digest(what: str, *parts: str) -> str:
 
 
 __all__ = [
+    "CURSOR_KEYS",
     "IDLE_S",
     "NONCE_BYTES",
     "QUESTIONS",

@@ -1,7 +1,8 @@
 """Whose legacy session is this, whose task, and whose call in flight?
 
 Lives here: the state that outlives one MCP request: our own session ids bound to a principal,
-the tasks and open questions that follow from answers, and the ids of running calls. All of it
+the tasks and open questions that follow from answers, the ids of running calls, and the keys
+behind cursors. All of it
 is bounded, and all of it is what this process knows: of sessions, tasks and questions others may
 know more (gateway.tool_requests.sessions). Does not live here: shared stores, sockets.
 """
@@ -15,6 +16,7 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from tidegate.jsonrpc import Id, typed
+from tidegate.mcp.cursors import KEY_BYTES, Cursors
 from tidegate.mcp.eras import SUPPORTED
 from tidegate.policy import Principal
 
@@ -93,11 +95,20 @@ class Recent(Generic[V]):
 
 
 class Sessions:
-    """All legacy sessions of this process; at most `bound`, and `per_owner` of one principal."""
+    """All legacy sessions of this process; at most `bound`, and `per_owner` of one principal.
+
+    `cursors` are whose pages of lists clients go on to, in a session or without one.
+    """
 
     def __init__(
-        self, *, bound: int = 10_000, per_owner: int = 100, idle_s: float = 3600.0
+        self,
+        *,
+        bound: int = 10_000,
+        per_owner: int = 100,
+        idle_s: float = 3600.0,
+        cursors: Cursors | None = None,
     ) -> None:
+        self.cursors = cursors or Cursors(secrets.token_bytes(KEY_BYTES))
         self._bound = bound
         self._per_owner = per_owner
         self._idle_s = idle_s

@@ -7,7 +7,7 @@ import pytest
 from tests.unit.mcp.asking import ADMIN, BRIEF, NOBODY, VIEWER, allow, ask, call
 from tidegate.jsonrpc import Request
 from tidegate.mcp import RuleSet, authorize
-from tidegate.mcp.authorize import Subject
+from tidegate.mcp.authorize import INVALID_CURSOR, METHODS, Subject
 from tidegate.mcp.denials import Hiding, Profile, Refusal, refusal, unknown
 from tidegate.policy import Deny, Principal
 
@@ -144,6 +144,17 @@ def test_unreadable_messages_are_told_so_in_every_profile(errors: Profile, hide:
             assert answer.status == (status if modern else 200)
     answer = refused(ask("tasks/get", taskId="t"), errors=errors, hide=hide)
     assert answer.body["error"] == {"code": -32602, "message": "Unknown task"}
+
+
+@pytest.mark.parametrize(("errors", "hide"), list(product(PROFILES, HIDINGS)))
+@pytest.mark.parametrize("modern", [True, False])
+def test_a_cursor_that_is_not_ones_own_is_invalid_in_every_profile(
+    errors: Profile, hide: Hiding, *, modern: bool
+) -> None:
+    asked, denied = ask("tools/list", cursor="2"), Deny(METHODS, INVALID_CURSOR)
+    answer = refusal(asked, denied, VIEWER, errors=errors, hide=hide, modern=modern)
+    assert answer.body["error"] == {"code": -32602, "message": "Invalid cursor"}
+    assert answer.status == (400 if modern else 200)
 
 
 @pytest.mark.parametrize(

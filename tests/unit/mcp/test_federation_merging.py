@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tidegate.mcp.authorize import LISTED_MEMBER
 from tidegate.mcp.eras import LEGACY, SUPPORTED
 from tidegate.mcp.federation_merging import (
-    MEMBERS,
     UNAVAILABLE,
     Offer,
     Part,
@@ -29,7 +29,7 @@ def parts_of(drawn: list[tuple[list[int] | None, int]]) -> list[Part]:
 
 
 @pytest.mark.full
-@given(method=st.sampled_from(sorted(MEMBERS)), drawn=PARTS, modern=st.booleans())
+@given(method=st.sampled_from(sorted(LISTED_MEMBER)), drawn=PARTS, modern=st.booleans())
 def test_a_merged_list_holds_each_servers_items_in_order_and_names_who_is_missing(
     *, method: str, drawn: list[tuple[list[int] | None, int]], modern: bool
 ) -> None:
@@ -40,7 +40,7 @@ def test_a_merged_list_holds_each_servers_items_in_order_and_names_who_is_missin
         assert merged is None
         return
     assert merged is not None
-    assert merged[MEMBERS[method]] == [item for part in answered for item in part.items or ()]
+    assert merged[LISTED_MEMBER[method]] == [item for part in answered for item in part.items or ()]
     assert "nextCursor" not in merged
     missing = [part.server for part in parts if part.items is None]
     meta: Any = merged.get("_meta", {})
@@ -51,7 +51,7 @@ def test_a_merged_list_holds_each_servers_items_in_order_and_names_who_is_missin
         assert merged["ttlMs"] == (0 if missing else least)
         assert (merged["cacheScope"], merged["resultType"]) == ("private", "complete")
     else:
-        assert merged.keys() <= {MEMBERS[method], "_meta"}
+        assert merged.keys() <= {LISTED_MEMBER[method], "_meta"}
 
 
 @pytest.mark.full

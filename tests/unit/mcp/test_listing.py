@@ -7,10 +7,11 @@ import pytest
 
 from tests.unit.mcp.asking import ask, tell
 from tidegate.jsonrpc import Notification, Request
-from tidegate.mcp.authorize import Subject
+from tidegate.mcp.authorize import LISTED_MEMBER, Subject
 from tidegate.mcp.listing import (
     filter_result,
     filter_tasks,
+    is_list,
     is_of_own_task,
     made_private,
     may_hear,
@@ -74,6 +75,49 @@ def test_a_list_under_a_name_that_a_careless_client_would_read_is_hidden(member:
 @pytest.mark.parametrize("odd", [{"secret": {}}, "secret", 1])
 def test_a_list_in_a_form_that_nobody_can_filter_is_hidden(odd: object) -> None:
     assert filter_result({"tools": odd, "x": 1}, visible) == {"x": 1}
+
+
+ANSWERS = [*LISTED_MEMBER.items()]
+ODD_LISTS: list[object] = [None, {}, "a", 1, True, {"0": {}}, [None], ["a"], [[]], [{}, 1]]
+
+
+@pytest.mark.parametrize(("method", "member"), ANSWERS)
+def test_objects_in_the_member_of_that_name_are_a_list(method: str, member: str) -> None:
+    others = {"nextCursor": "c", "_meta": {}, "other": 1, "x" * 100: 1}
+    for items in ([], [{}], [{"name": "a"}, {"uri": 1}]):
+        assert is_list(method, {member: items, **others})
+
+
+@pytest.mark.parametrize(("method", "member"), ANSWERS)
+@pytest.mark.parametrize("odd", ODD_LISTS)
+def test_what_is_not_objects_in_that_member_is_no_list(
+    method: str, member: str, odd: object
+) -> None:
+    assert not is_list(method, {member: odd})
+    assert not is_list(method, {})
+    assert not is_list(method, odd)
+
+
+@pytest.mark.parametrize(("method", "member"), ANSWERS)
+def test_a_list_that_somebody_would_read_under_another_name_is_none(
+    method: str, member: str
+) -> None:
+    spelled = [
+        member.capitalize(),
+        member.upper(),
+        member.swapcase(),
+        member.replace("s", "\u017f"),
+        "".join(chr(ord(c) + 0xFEE0) for c in member),
+        f"{member}\u200b",
+        f"\ufeff{member}",
+        f" {member}",
+        f"{member}\x00" + "\u200b" * 20,
+    ]
+    for name in spelled:
+        assert name != member
+        assert not is_list(method, {name: []})
+        assert not is_list(method, {member: [], name: []})
+    assert is_list(method, {member: [], f"x{member}": []})
 
 
 def test_every_list_in_a_result_is_filtered() -> None:

@@ -163,7 +163,7 @@ def test_every_code_of_a_client_has_a_sentence() -> None:
         if isinstance(kind, type):
             assert told(kind.code).endswith("."), name
     assert told("gateway.invalid_request") == errors.InvalidRequest.public_message
-    words = ["cancelled", "unknown_method", "invalid_params", "unknown_task", "odd_name"]
+    words = ["cancelled", "unknown_method", "invalid_params", "invalid_cursor", "unknown_task", "odd_name"]
     assert all(told(word).endswith(".") for word in [*words, "nothing_allowed"])
 
 

@@ -16,6 +16,7 @@ from tidegate import sse, strictjson
 from tidegate.errors import TidegateError
 from tidegate.gateway.respond import Header, Responder
 from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.tool_requests import pages
 from tidegate.gateway.tool_requests.call import may_use
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, error_of, typed
@@ -136,6 +137,8 @@ class Shaper:
             value = self._filtered(value)
         lists = self.call.method in LISTED_KIND
         shown = self._own_subscription(self._masked(value, lists=lists))
+        if lists and member == "result":
+            shown = pages.sealed(turn, self._server, self.call.method, shown, self._sessions)
         if self._shown is not None:
             shown = self._shown.result(shown) if member == "result" else self._shown.error(shown)
         if shown is not message[member] or typed(self.running.upstream_id) != typed(self.call.id):
@@ -202,18 +205,16 @@ class Shaper:
         return Answer(generic(self.call.id, self._turn.responder.request_id))
 
     def _filtered(self, result: object) -> object:
-        turn = self._turn
-        blocks = self._server.pin == "block" and self.call.method == "tools/list"
-        hides = turn.hides and self.call.method in LISTED_KIND
-        if (hides or blocks) and not isinstance(result, dict):
-            raise ServerFailed("malformed")
-        if self.call.method in _DESCRIBING and not may_use(turn, self._server):
+        turn, method = self._turn, self.call.method
+        if method in LISTED_KIND:
+            pages.check(turn, self._server, method, result)
+        if method in _DESCRIBING and not may_use(turn, self._server):
             result = listing.without_offer(result)
         if turn.hides:
             result = listing.filter_result(result, self._may_see)
-        if blocks:
+        if self._server.pin == "block" and method == "tools/list":
             result = listing.filter_result(result, self._is_approved)
-        if self.call.method == "tasks/list":
+        if method == "tasks/list":
             result = listing.filter_tasks(result, self._owns)
         return listing.made_private(result)
 

@@ -11,6 +11,7 @@ from typing import Final
 from tidegate import strictjson
 from tidegate.errors import MethodNotAllowed, TidegateError
 from tidegate.gateway.filters import guarded
+from tidegate.gateway.tool_requests.pages import opened
 from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolServer, Turn, no_session
 from tidegate.jsonrpc import (
     Batch,
@@ -30,6 +31,7 @@ from tidegate.jsonrpc import (
 )
 from tidegate.mcp.authorize import (
     INVALID_PARAMS,
+    LISTED_KIND,
     METHODS,
     UNKNOWN_METHOD,
     authorize,
@@ -158,8 +160,11 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
         plan.forwards = answers
         return plan
     decision = decided(turn, server, message, sessions)
-    if isinstance(decision, Allow) and message.method == LISTEN:
-        decision = _narrow(turn, plan, decision, sessions)
+    if isinstance(decision, Allow):
+        if message.method in LISTED_KIND:
+            decision = opened(turn, plan, message, decision, sessions)
+        elif message.method == LISTEN:
+            decision = _narrow(turn, plan, decision, sessions)
     note(turn, server, message, decision)
     if isinstance(decision, Deny):
         deny(turn, plan, message, decision)

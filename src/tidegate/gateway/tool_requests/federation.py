@@ -21,9 +21,9 @@ from tidegate.gateway.tool_requests.relay import SESSION_HEADER, ToolRelay, note
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Request, Tree, error_body, result_body
 from tidegate.mcp.answers import generic
+from tidegate.mcp.authorize import LISTED_MEMBER
 from tidegate.mcp.eras import MODERN, McpHeaders, Revision
 from tidegate.mcp.federation_merging import (
-    MEMBERS,
     Offer,
     Part,
     described,
@@ -133,7 +133,7 @@ class ToolFederation:
     ) -> tuple[list[object], float] | None:
         """Every item of one server's list. Raises ServerFailed; None if that was noted already."""
         call, asking = part.request, _own_turn(turn)
-        member = MEMBERS[call.method]
+        member = LISTED_MEMBER[call.method]
         items: list[object] = []
         ttls: list[float] = []
         cursor, size = None, 0

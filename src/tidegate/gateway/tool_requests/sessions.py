@@ -17,10 +17,13 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
+from tidegate.gateway.tool_requests.cursor_keys import CursorKeys
 from tidegate.gateway.tool_requests.turn import Turn
 from tidegate.jsonrpc import Id, Message, Request, Response, typed
 from tidegate.mcp import session_papers as papers
 from tidegate.mcp.answers import Ask, Note, Reply
+from tidegate.mcp.authorize import LISTED_KIND
+from tidegate.mcp.cursors import names_next
 from tidegate.mcp.eras import LISTEN, MODERN
 from tidegate.mcp.listing import listed_tasks, subscribed_tasks
 from tidegate.mcp.session_papers import QUESTIONS, TASKS
@@ -57,6 +60,7 @@ class ToolSessions:
         self._kind = kind
         self._clock = clock
         self._shelf = shelf
+        self._cursor_keys = None if shelf is None else CursorKeys(local.cursors, clock, shelf)
         self._mark: Mark | None = None
         self._looked_s = float("-inf")
         self._ids: dict[str, str] = {}  # by the key in the store
@@ -93,16 +97,18 @@ class ToolSessions:
             await self.bring(named, turn.principal)
 
     async def prepare(self, turn: Turn, messages: Sequence[Message]) -> None:
-        """Before messages are judged: `bring` the questions and tasks that they are about."""
-        if self._shelf is None:
+        """Before messages are judged: `bring` the questions, tasks and pages they are about."""
+        if self._shelf is None or self._cursor_keys is None:
             return
         for message in messages:
             if isinstance(message, Response):
                 if turn.session is not None:
                     await self.bring_question(turn.session, message.id)
             else:
-                task_id = (message.params or {}).get("taskId")
-                await self.bring_task(turn.principal, turn.policy.servers, task_id)
+                params = message.params or {}
+                await self.bring_task(turn.principal, turn.policy.servers, params.get("taskId"))
+                if message.method in LISTED_KIND and turn.policy.federation is None:
+                    await self._cursor_keys.bring(params.get("cursor"))
                 if isinstance(message, Request) and message.method == LISTEN:
                     for each in subscribed_tasks(message):
                         await self.bring_task(turn.principal, turn.policy.servers, each)
@@ -113,22 +119,24 @@ class ToolSessions:
         Raises StoreUnavailable where the client could not go on with what it began.
         """
         shaper.learn(message)
-        if self._shelf is None:
+        if self._shelf is None or self._cursor_keys is None:
             return
         turn = shaper.turn
         if isinstance(message, Ask):
             if turn.session is not None:
                 await self.keep_question(turn.session, message.id)
         elif isinstance(message, Reply):
-            principal, server = turn.principal, shaper.plan.server.name
+            principal, server, method = turn.principal, shaper.plan.server.name, shaper.call.method
             if shaper.opened is not None:
                 await self.keep(shaper.opened)
             if shaper.begun is not None:
                 await self.keep_task(principal, server, *shaper.begun)
-            if shaper.call.method == "tasks/list":
-                await self.bring_tasks(
-                    principal, server, listed_tasks(message.message.get("result"))
-                )
+            if method in LISTED_KIND:
+                result = message.message.get("result")
+                if method == "tasks/list":
+                    await self.bring_tasks(principal, server, listed_tasks(result))
+                if names_next(result) and turn.policy.federation is None:
+                    await self._cursor_keys.tell()
 
     async def bring(self, session_id: str, principal: Principal) -> None:
         """Before Sessions.find: have it know what the store knows of this session.
