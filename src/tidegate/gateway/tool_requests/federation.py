@@ -30,6 +30,8 @@ from tidegate.mcp.federation_merging import (
     merged_list,
     negotiated,
 )
+from tidegate.mcp.federation_rests import Rests
+from tidegate.mcp.sessions import owner_of
 
 OWN: Final[Mapping[str, object]] = {"name": "tidegate", "version": __version__}
 """What the gateway says of itself where it answers in place of a server."""
@@ -37,6 +39,9 @@ OWN: Final[Mapping[str, object]] = {"name": "tidegate", "version": __version__}
 PART_S: Final = 4.0
 """How long one server has for its part of an answer. Less than the five seconds after which a
 common client library gives up on us."""
+
+_WAITED_S: Final = 1.0
+"""Whoever fails faster keeps nobody waiting, and is asked again the next time."""
 
 _MOST_PAGES: Final = 1000
 _MOST_BYTES: Final = 16_777_216
@@ -51,13 +56,14 @@ T = TypeVar("T")
 
 
 class ToolFederation:
-    """Answers what concerns several servers. One per application; it has no state."""
+    """Answers what concerns several servers. One per application; it knows who lets others wait."""
 
     def __init__(self, relay: ToolRelay, clock: Clock, *, keep_alive_s: float) -> None:
         self._relay = relay
         self._clock = clock
         self._keep_alive_s = keep_alive_s
         self._listening = Listening(relay, part_s=PART_S)
+        self._rests = Rests()
 
     async def answer(
         self, turn: Turn, plan: Plan, client: ClientSide | Collected | None = None
@@ -120,10 +126,36 @@ class ToolFederation:
             note_failed(turn, part.server, failed, 0)
         return None
 
+    async def _unless_resting(
+        self, turn: Turn, part: Plan, method: str, ask: Callable[[], Awaitable[T | None]]
+    ) -> T | None:
+        """As `_within`, but a server that let others wait in vain is missed at once."""
+        began_s = self._clock.monotonic_s()
+        named = part.server.name
+        asking = self._rests.ask(
+            (named, part.server.key, method), owner_of(turn.principal), began_s
+        )
+        if asking is None:
+            turn.trail.step("federation", "missing", server=named, reason="resting")
+            return None
+        try:
+            found = await self._within(turn, part, ask())
+            now_s = self._clock.monotonic_s()
+            if found is not None:
+                self._rests.answered(asking)
+            elif now_s - began_s >= _WAITED_S:
+                self._rests.missed(asking, now_s)
+        finally:
+            self._rests.ended(asking)
+        if found is None:
+            turn.trail.step("federation", "missing", server=named)
+        return found
+
     async def _part(self, turn: Turn, part: Plan, number: int) -> Part:
-        pages = await self._within(turn, part, self._pages(turn, part, number))
+        pages = await self._unless_resting(
+            turn, part, part.request.method, lambda: self._pages(turn, part, number)
+        )
         if pages is None:
-            turn.trail.step("federation", "missing", server=part.server.name)
             return Part(part.server.name, None)
         items, ttl_ms = pages
         return Part(part.server.name, items, ttl_ms)
@@ -200,12 +232,15 @@ class ToolFederation:
             }
         }
         message = Request(f"{turn.responder.request_id}-{number}", "server/discover", params)
-        answer = await self._within(turn, part, self._ask(turn, part, message))
-        result = None if answer is None else answer.get("result")
-        if not isinstance(result, dict):
-            turn.trail.step("federation", "missing", server=part.server.name)
-            return Offer(part.server.name)
-        return Offer(part.server.name, result)
+
+        async def asked() -> Tree | None:
+            answer = await self._ask(turn, part, message)
+            result = None if answer is None else answer.get("result")
+            return result if isinstance(result, dict) else None
+
+        return Offer(
+            part.server.name, await self._unless_resting(turn, part, message.method, asked)
+        )
 
     async def _level(self, turn: Turn, plan: Plan) -> Tree:
         """Every server is told which messages its log should send; some have no log to send."""
