@@ -14,7 +14,7 @@ from typing import Final
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
-from tidegate.mcp.cursors import Cursors, id_of
+from tidegate.mcp.cursors import Cursors
 from tidegate.mcp.session_papers import CURSOR_KEYS
 from tidegate.mcp.shelf import Shelf
 
@@ -42,7 +42,7 @@ class CursorKeys:
             return
         self._shelf.start()
         key = await self._shelf.get(CURSOR_KEYS, key_id)
-        if key is not None and id_of(key) == key_id:
+        if key is not None:
             self._cursors.learn(key)
 
     async def tell(self) -> None:
