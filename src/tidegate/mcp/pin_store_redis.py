@@ -1,18 +1,17 @@
 """How do gateways on many machines share pins?
 
 Lives here: the pins on a Redis or Valkey server, in two hashes without a time limit. Does not
-live here: the connection (limits.redis_line), whether this server may keep anything at all
-(limits.redis_fitness), what a book means (pins).
+live here: the connection and waiting (limits.redis_line and redis_pipe), whether this server may
+keep anything at all (limits.redis_fitness), what a book means (pins).
 """
 
 import asyncio
-from collections.abc import Sequence
 from typing import Final
 
 from tidegate.errors import StoreUnavailable
-from tidegate.limits.redis_fitness import inspect, meaning_of
-from tidegate.limits.redis_line import DriverMissing, ErrorReply, Line, LineLost, dial
-from tidegate.limits.redis_pipe import ask
+from tidegate.limits.redis_fitness import Unfit, inspect, meaning_of
+from tidegate.limits.redis_line import DriverMissing, Line, LineLost, dial
+from tidegate.limits.redis_pipe import Job, Pipe
 from tidegate.limits.redis_script import command
 from tidegate.mcp.pin_store import UNREADABLE, Kept, decode, encode, fresh_mark
 from tidegate.mcp.pins import Book
@@ -21,41 +20,45 @@ _DIAL_S: Final = 2.0
 _BOOK_S: Final = 5.0
 """A book may be megabytes; it travels when it has changed and at no other time."""
 
+_BOTH: Final = """
+return {redis.call('HGET', KEYS[1], ARGV[1]), redis.call('HGET', KEYS[2], ARGV[1])}
+"""
+"""At once: a mark belongs to its book."""
+
 _KEEP: Final = """
 local mark = redis.call('HGET', KEYS[1], ARGV[1]) or '0'
+if mark == ARGV[3] then return 1 end
 if mark ~= ARGV[2] then return 0 end
 redis.call('HSET', KEYS[2], ARGV[1], ARGV[4])
 redis.call('HSET', KEYS[1], ARGV[1], ARGV[3])
 return 1
 """
+"""May be said twice, when the connection was lost before its answer came: a mark is one's own."""
 
 
 class RedisPins:
     """A PinStore on the server at `url`, shared by any number of processes and machines.
 
-    A look at the marks takes `deadline_s` at most. As durable as the append-only file there.
+    A look at the marks takes `deadline_s` at most, a book 5 s, the first connection 2 s; while
+    the server is away every call raises at once. As durable as the append-only file there.
     """
 
     def __init__(self, url: str, *, deadline_s: float = 0.25, prefix: str = "tidegate") -> None:
-        self._url = url
-        self._deadline_s = deadline_s
         self._marks, self._books = f"{prefix}:pins:marks", f"{prefix}:pins:books"
-        self._line: Line | None = None
-        self._turn = asyncio.Lock()
+        # Two connections: nobody who looks waits behind a book.
+        self._looks = _Way(url, deadline_s)
+        self._transfers = _Way(url, max(deadline_s, _BOOK_S))
 
     async def marks(self) -> dict[str, int]:
         """See PinStore.marks."""
-        (reply,) = await self._ask([command("HGETALL", self._marks)], self._deadline_s)
+        reply = await self._looks.ask(command("HGETALL", self._marks))
         if not isinstance(reply, list) or len(reply) % 2:
             raise StoreUnavailable(UNREADABLE)
         return {_text(reply[at]): _number(reply[at + 1]) for at in range(0, len(reply), 2)}
 
     async def read(self, server: str) -> Kept | None:
         """See PinStore.read."""
-        both = [command("HGET", self._marks, server), command("HGET", self._books, server)]
-        # In one transaction: a mark belongs to its book.
-        said = await self._ask([command("MULTI"), *both, command("EXEC")], _BOOK_S)
-        match said[-1]:
+        match await self._transfers.ask(self._script(_BOTH, server)):
             case [None, _]:
                 return None
             case [mark, document]:
@@ -66,57 +69,84 @@ class RedisPins:
     async def write(self, server: str, book: Book, *, was: int) -> int | None:
         """See PinStore.write."""
         mark = fresh_mark()
-        words = ("EVAL", _KEEP, 2, self._marks, self._books, server, was, mark, encode(book))
-        (reply,) = await self._ask([command(*words)], _BOOK_S)
+        reply = await self._transfers.ask(self._script(_KEEP, server, was, mark, encode(book)))
         if reply not in (0, 1):
             raise StoreUnavailable(UNREADABLE)
         return mark if reply == 1 else None
 
     async def close(self) -> None:
         """See PinStore.close."""
-        self._hang_up()
+        await asyncio.gather(self._looks.close(), self._transfers.close())
 
-    async def _ask(self, commands: Sequence[bytes], timeout_s: float) -> list[object]:
-        """One reply for each command. A line on which one failed is never used again."""
-        async with self._turn:
-            try:
-                return await self._said(commands, timeout_s)
-            except DriverMissing as error:
-                raise StoreUnavailable("pip install 'tidegate[redis]'") from error
-            except (LineLost, TimeoutError) as error:
-                raise StoreUnavailable(meaning_of(error)) from error
+    def _script(self, script: str, *words: str | bytes | int) -> bytes:
+        return command("EVAL", script, 2, self._marks, self._books, *words)
 
-    async def _said(self, commands: Sequence[bytes], timeout_s: float) -> list[object]:
+
+class _Way:
+    """One connection on which an answer may take `deadline_s`, made with the first question."""
+
+    def __init__(self, url: str, deadline_s: float) -> None:
+        self._url, self._deadline_s = url, deadline_s
+        self._pipe: Pipe | None = None
+        self._opening = asyncio.Lock()
+        self._lost = LineLost("ConnectionClosed")
+
+    async def ask(self, said: bytes) -> object:
+        """The reply. Raises StoreUnavailable, with a reason for the operator."""
+        pipe = self._pipe or await self._open()
+        if pipe.is_away:
+            raise StoreUnavailable(meaning_of(self._lost))
+        job = Job(said)
         try:
-            if self._line is None:
-                self._line = await self._dialed()
-            replies = await ask(self._line, commands, timeout_s)
-            _check(replies)
-        except BaseException:
-            # Also when the caller leaves: the answer that comes then is not for the next one.
-            self._hang_up()
+            pipe.submit(job)
+            return await job.future
+        except asyncio.CancelledError:
+            pipe.withdraw(job)
             raise
-        return replies
+        except StoreUnavailable as error:
+            if error.detail != self._lost.kind:
+                self._lost = LineLost(error.detail)
+            raise StoreUnavailable(meaning_of(self._lost)) from None
+
+    async def close(self) -> None:
+        pipe, self._pipe = self._pipe, None
+        if pipe is not None:
+            await pipe.close()
+
+    async def _open(self) -> Pipe:
+        async with self._opening:
+            if self._pipe is None:
+                pipe = Pipe(self._dial, (), deadline_s=self._deadline_s, name="pins")
+                try:
+                    # A deadline of an answer is too short for all that a connection takes.
+                    line = await self._dial()
+                except LineLost:
+                    line = None
+                pipe.start(line)
+                self._pipe = pipe
+            return self._pipe
+
+    async def _dial(self) -> Line:
+        """A connection that serves, as Pipe wants it; raises LineLost."""
+        try:
+            async with asyncio.timeout(max(self._deadline_s, _DIAL_S)):
+                return await self._dialed()
+        except TimeoutError:
+            self._lost = LineLost("TimeoutError")
+        except DriverMissing:
+            self._lost = Unfit("DriverMissing", "pip install 'tidegate[redis]'")
+        except LineLost as lost:
+            self._lost = lost
+        raise self._lost
 
     async def _dialed(self) -> Line:
-        line = await dial(self._url, max(self._deadline_s, _DIAL_S))
+        line = await dial(self._url, _DIAL_S)
         try:
             await inspect(line, _DIAL_S, warns=False)
         except BaseException:
             line.abort()
             raise
         return line
-
-    def _hang_up(self) -> None:
-        line, self._line = self._line, None
-        if line is not None:
-            line.abort()
-
-
-def _check(replies: Sequence[object]) -> None:
-    for reply in replies:
-        if isinstance(reply, ErrorReply):
-            raise LineLost(reply.kind)
 
 
 def _text(reply: object) -> str:

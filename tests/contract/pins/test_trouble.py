@@ -6,14 +6,17 @@ import os
 import sqlite3
 import stat
 import threading
-from contextlib import closing
+from collections.abc import Awaitable, Callable
+from contextlib import closing, suppress
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
 from tests.contract.pins.stores import book, used
 from tests.redis_server import redis_server
 from tidegate.errors import StoreUnavailable
+from tidegate.gateway.pause import pause
 from tidegate.limits import Charge, Limit, Need, SQLiteLedger
 from tidegate.mcp.pin_store import PinStore
 from tidegate.mcp.pin_store_redis import RedisPins
@@ -22,18 +25,69 @@ from tidegate.testing.clock import ManualClock
 
 pytestmark = pytest.mark.full
 WAIT_S = 30.0
+T = TypeVar("T")
 
 
 async def refusal(store: PinStore) -> str:
     """Why marks, read and write all refuse."""
-    calls = (store.marks, lambda: store.read("s"), lambda: store.write("s", book("a"), was=0))
-    reasons = []
-    for call in calls:
-        with pytest.raises(StoreUnavailable) as caught:
-            await call()
-        reasons.append(caught.value.detail)
-    assert len(set(reasons)) == 1
-    return reasons[0]
+    (reason,) = {await reason_of(call) for call in calls_of(store)}
+    return reason
+
+
+def calls_of(store: PinStore) -> tuple[Callable[[], Awaitable[object]], ...]:
+    return store.marks, lambda: store.read("s"), lambda: store.write("s", book("a"), was=0)
+
+
+async def reason_of(call: Callable[[], Awaitable[object]]) -> str:
+    with pytest.raises(StoreUnavailable) as caught:
+        await call()
+    return caught.value.detail
+
+
+async def served(call: Callable[[], Awaitable[T]]) -> T:
+    """What the store says once it serves again, which it finds out by itself."""
+    async with asyncio.timeout(WAIT_S):
+        while True:
+            with suppress(StoreUnavailable):
+                return await call()
+            await pause(0.01)
+
+
+class Relay:
+    """A way to a Redis on which answers to an EVAL come when `released`.
+
+    With `forgets` the first one never does: the connection is lost in its place.
+    """
+
+    def __init__(self, port: int, *, forgets: bool = False) -> None:
+        self.forgets = forgets
+        self.released = asyncio.Event()
+        self._port = port
+        self._server: asyncio.Server | None = None
+
+    async def __aenter__(self) -> str:
+        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
+        return f"redis://127.0.0.1:{self._server.sockets[0].getsockname()[1]}/0"
+
+    async def __aexit__(self, *_: object) -> None:
+        assert self._server is not None
+        self._server.close()
+
+    async def _serve(self, near: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
+        back, far = await asyncio.open_connection("127.0.0.1", self._port)
+        try:
+            while asked := await near.read(1 << 20):
+                far.write(asked)
+                said = await back.read(1 << 20)
+                if b"EVAL" in asked:
+                    if self.forgets:
+                        self.forgets = False
+                        return
+                    await self.released.wait()
+                out.write(said)
+        finally:
+            for writer in (far, out):
+                writer.close()
 
 
 def test_the_file_is_for_nobody_else_and_a_look_does_not_make_it(tmp_path: Path) -> None:
@@ -191,24 +245,69 @@ def test_a_redis_that_goes_and_comes_is_used_again_with_what_it_wrote(tmp_path: 
                 await asyncio.to_thread(server.kill)
                 with pytest.raises(StoreUnavailable):
                     await store.marks()  # of the connection there was
-                assert await refusal(store) == "nothing listens there"
+                for call in calls_of(store):
+                    # Each connection may still have met the one that was about to end.
+                    async with asyncio.timeout(WAIT_S):
+                        while await reason_of(call) != "nothing listens there":
+                            await pause(0.01)
                 await asyncio.to_thread(server.start)
-                assert await store.marks() == {"files": mark}
-                assert await store.read("files") == (mark, book("read"))
+                assert await served(store.marks) == {"files": mark}
+                assert await served(lambda: store.read("files")) == (mark, book("read"))
 
     asyncio.run(main())
 
 
-def test_a_redis_that_stands_still_is_waited_for_a_bounded_time(tmp_path: Path) -> None:
+def test_a_redis_that_stands_still_is_waited_for_once_by_all_together(tmp_path: Path) -> None:
     async def main() -> None:
         with redis_server(tmp_path) as server:
             store = RedisPins(server.url, deadline_s=1.5)
             async with used(store):
-                await store.write("files", book("read"), was=0)
+                mark = await store.write("files", book("read"), was=0)
+                assert await store.marks() == {"files": mark}
                 server.pause()
-                with pytest.raises(StoreUnavailable, match="does not answer"):
-                    await store.marks()
+                async with asyncio.timeout(WAIT_S):
+                    calls = [refusal(store) for _ in range(30)]
+                    assert set(await asyncio.gather(*calls)) == {"it does not answer"}
                 server.resume()
+                assert await served(store.marks) == {"files": mark}
+                assert await served(lambda: store.read("files")) == (mark, book("read"))
+
+    asyncio.run(main())
+
+
+def test_one_who_looks_does_not_wait_behind_a_book(tmp_path: Path) -> None:
+    async def main() -> None:
+        with redis_server(tmp_path) as server:
+            store, relay = RedisPins(server.url, deadline_s=WAIT_S), Relay(server.port)
+            async with used(store), relay as url, asyncio.timeout(WAIT_S):
+                mark = await store.write("files", book("read"), was=0)
+                behind = RedisPins(url, deadline_s=WAIT_S)
+                async with used(behind):
+                    reading = asyncio.create_task(behind.read("files"))
+                    assert await behind.marks() == {"files": mark}
+                    assert not reading.done()
+                    relay.released.set()
+                    assert await reading == (mark, book("read"))
+
+    asyncio.run(main())
+
+
+def test_a_write_that_is_said_again_counts_as_what_it_was(tmp_path: Path) -> None:
+    """The connection is lost after the server has kept the book and before it could say so."""
+
+    async def main() -> None:
+        with redis_server(tmp_path) as server:
+            store, relay = RedisPins(server.url), Relay(server.port, forgets=True)
+            relay.released.set()
+            async with used(store), relay as url, asyncio.timeout(WAIT_S):
+                mark = await store.write("files", book("read"), was=0)
+                assert mark is not None
+                behind = RedisPins(url, deadline_s=WAIT_S)
+                async with used(behind):
+                    later = await behind.write("files", book("write"), was=mark)
+                    assert not relay.forgets
+                    assert later is not None
+                    assert await store.read("files") == (later, book("write"))
 
     asyncio.run(main())
 
