@@ -66,6 +66,7 @@ class BridgedServer:
         self._known_until_s = 0.0
         self._running: dict[object, asyncio.Task[Any]] = {}
         self._tasks: set[asyncio.Task[Any]] = set()
+        self._farewells: set[asyncio.Task[None]] = set()
         self._timer: asyncio.TimerHandle | None = None
 
     async def line(self, owner: Owner) -> Line:
@@ -172,11 +173,15 @@ class BridgedServer:
         self.closed = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in (*self._tasks, *self._running.values()):
+        for task in (tasks := tuple(self._tasks)):
             task.cancel()
-        lines, self._lines = list(self._lines.values()), OrderedDict()
-        if lines:
-            await asyncio.wait({asyncio.ensure_future(self._end(line)) for line in lines})
+        if tasks:
+            await asyncio.wait(tasks)
+        for line in self._lines.values():
+            self._bid_farewell(line)
+        self._lines.clear()
+        if self._farewells:
+            await asyncio.wait(tuple(self._farewells))
 
     @property
     def _is_known(self) -> bool:
@@ -282,9 +287,13 @@ class BridgedServer:
         # Of a process it is the life that has answered, which may be over by now.
         if 0 < len(session := head.get("mcp-session-id", "")) <= _MOST_SESSION_CHARS:
             line.session = session
-        await self._confirm(line)
-        self._modern = None
-        self._keep(key, line)
+        try:
+            await self._confirm(line)
+            self._modern = None
+            self._keep(key, line)
+        finally:
+            if self._lines.get(key) is not line:
+                self._bid_farewell(line)
         self.speaks[False] = True
         self._now_known(found.version)
         self.began(line)
@@ -321,7 +330,7 @@ class BridgedServer:
     def _retire(self, key: Owner) -> None:
         line = self._lines[key]
         self.drop(line)
-        self.spawn(self._end(line))
+        self._bid_farewell(line)
 
     def _arm(self) -> None:
         if self._timer is None and self._lines and not self.closed and not self.is_process:
@@ -336,13 +345,18 @@ class BridgedServer:
                 self._retire(key)
         self._arm()
 
-    async def _end(self, line: Line) -> None:
+    def _bid_farewell(self, line: Line) -> None:
+        """End the session at the server; not cut off by our own end, which waits for it."""
+        if line.session is not None and not self.is_process:
+            task = asyncio.get_running_loop().create_task(self._end(line.session, line.version))
+            self._farewells.add(task)
+            task.add_done_callback(self._farewells.discard)
+
+    async def _end(self, session: str, version: str) -> None:
         """Tell the server, which need not listen."""
-        if line.session is None or self.is_process:
-            return
         with suppress(ServerFailed, TimeoutError):
             async with asyncio.timeout(self.times.farewell_s):
-                with self.carrier.ending(line.session, line.version) as exchange:
+                with self.carrier.ending(session, version) as exchange:
                     await exchange.head()
                     exchange.let_end()
 

@@ -129,7 +129,7 @@ class HttpCarrier:
     def ending(self, session: str, version: str | None) -> Exchange:
         """See Carrier."""
         message = ending(self._address, version, session)
-        return self._upstream.exchange(self._address.url, message, method="DELETE")
+        return self._upstream.exchange(self._address.url, message, method="DELETE", is_last=True)
 
     def listening(
         self,

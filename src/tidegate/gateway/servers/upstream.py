@@ -69,11 +69,18 @@ class ToolUpstream:
         self._casts: set[asyncio.Task[None]] = set()
 
     def exchange(
-        self, url: str, message: Outgoing, *, method: str = "POST", endless: bool = False
+        self,
+        url: str,
+        message: Outgoing,
+        *,
+        method: str = "POST",
+        endless: bool = False,
+        is_last: bool = False,
     ) -> "Exchange":
         """One exchange, to be entered with `with`; leaving it aborts what still runs.
 
         `endless`: a subscription, which may be silent for as long as it likes once it has begun.
+        `is_last`: what a server is told because we leave it, also when the process is leaving.
         """
         request = UpstreamRequest(
             method, url, message.headers, message.body, replayable=message.replayable
@@ -81,7 +88,7 @@ class ToolUpstream:
         return Exchange(
             self._transport,
             request,
-            self._inboxes.new(),
+            Inbox(self.clock) if is_last else self._inboxes.new(),
             self.clock,
             self.times,
             self._max,
@@ -102,7 +109,7 @@ class ToolUpstream:
     async def _cast(self, url: str, message: Outgoing) -> None:
         try:
             async with asyncio.timeout(_CAST_S):
-                with self.exchange(url, message) as exchange:
+                with self.exchange(url, message, is_last=True) as exchange:
                     await exchange.head()
                     exchange.let_end()
         except (ServerFailed, TimeoutError):
