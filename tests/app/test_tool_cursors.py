@@ -11,7 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.app.mcp_answers import BOTH, ENFORCE, META, STREAM, answering, generic, modern, run
+from tests.app.mcp_upstreams import LegacyUpstream, ModernUpstream, Upstream
 from tests.app.mcp_world import OFF, Asked, World, ask, events, tell, value
+from tests.app.test_tool_bridge_path import Client
 from tidegate import sse
 from tidegate.gateway.tool_requests.turn import ToolServer
 from tidegate.mcp import Rule, RuleSet
@@ -298,6 +300,39 @@ def test_a_cursor_that_looks_like_personal_data_is_given_back_whole() -> None:
         cursor = await given_to(world, "tools/list")
         await page(world, "tools/list", cursor=cursor)
         assert world.sent[1]["params"] == {"cursor": theirs}
+
+    run(body)
+
+
+async def in_pages(upstream: Upstream, asked: Asked, message: Any) -> Any:
+    """A server of one era with a list in three pages."""
+    del upstream, asked
+    if message["method"] != "prompts/list":
+        return None
+    number = int(message.get("params", {}).get("cursor", "0"))
+    following = {"nextCursor": str(number + 1)} if number < 2 else {}
+    return {"prompts": [{"name": f"n{number}"}], **following}
+
+
+@pytest.mark.parametrize(("is_modern", "made"), [(True, LegacyUpstream), (False, ModernUpstream)])
+def test_a_list_across_eras_is_read_to_its_end_by_its_own_client(
+    made: Any, *, is_modern: bool
+) -> None:
+    async def body() -> None:
+        upstream = made(handler=in_pages)
+        client = Client(world_of(upstream), is_modern=is_modern)
+        await client.begin()
+        cursor: dict[str, Any] = {}
+        for number in range(3):
+            result = (await client.ask(ask("prompts/list", **cursor)))["result"]
+            assert [each["name"] for each in result["prompts"]] == [f"n{number}"]
+            if number < 2:
+                cursor = {"cursor": result["nextCursor"]}
+        heard = len(upstream.heard)
+        for made_up in ("1", cursor["cursor"].upper()):
+            assert (await client.ask(ask("prompts/list", cursor=made_up)))["error"] == INVALID
+        assert len(upstream.heard) == heard
+        assert upstream.faults == []
 
     run(body)
 

@@ -28,6 +28,7 @@ from tests.logged import lines
 from tests.unit.mcp.asking import allow
 from tidegate.gateway.tool_requests.federation import PART_S
 from tidegate.mcp import RuleSet
+from tidegate.mcp.cursors import MOST_CHARS
 
 UNAVAILABLE = "tidegate/unavailable"
 EVERYTHING = RuleSet([allow()])
@@ -44,6 +45,29 @@ BROKEN: dict[str, Callable[[Asked], Any]] = {
     "failing": failing,
     "refusing": refusing,
     "shapeless": shapeless,
+}
+
+
+def listing(**result: Any) -> Callable[[Asked], Any]:
+    """A server that answers a request for its tools like this."""
+
+    async def script(asked: Asked) -> None:
+        asked.result({"resultType": "complete", **result})
+
+    return script
+
+
+NO_LISTS = {
+    "spelled otherwise": listing(Tools=[{"name": "x"}]),
+    "missing": listing(),
+    "null": listing(tools=None),
+    "no list": listing(tools={"name": "x"}),
+    "no objects": listing(tools=["x"]),
+    "two spellings": listing(tools=[], TOOLS=[{"name": "x"}]),
+}
+ODD_CURSORS = {
+    "a number": listing(tools=[{"name": "x"}], nextCursor=2),
+    "without end": listing(tools=[{"name": "x"}], nextCursor="c" * (MOST_CHARS + 1)),
 }
 
 
@@ -93,9 +117,10 @@ def test_a_cursor_is_none_of_ours(*, modern_client: bool) -> None:
         world = Federated(a=Server(), b=Server(), rules=EVERYTHING)
         meta = {"_meta": META} if modern_client else {}
         headers = modern("tools/list") if modern_client else OLD
-        answer = await world.post(ask("tools/list", cursor="1", **meta), **headers)
-        assert answer.status == (400 if modern_client else 200)
-        assert value(answer)["error"] == {"code": -32602, "message": "Invalid cursor"}
+        for cursor in ("1", "", 1, f"{'0' * 16}-{'0' * 32}-1"):
+            answer = await world.post(ask("tools/list", cursor=cursor, **meta), **headers)
+            assert answer.status == (400 if modern_client else 200)
+            assert value(answer)["error"] == {"code": -32602, "message": "Invalid cursor"}
         assert world.transport.asked == []
 
     run(body)
@@ -155,6 +180,23 @@ def test_a_server_that_dies_on_its_second_page_is_missing_as_a_whole() -> None:
         result = value(await world.post(ask("tools/list")))["result"]
         assert [tool["name"] for tool in result["tools"]] == shown("tools/list", "b")
         assert result["_meta"] == {UNAVAILABLE: ["a"]}
+
+    run(body)
+
+
+@pytest.mark.parametrize(
+    ("way", "hide"),
+    [(way, "full") for way in (NO_LISTS | ODD_CURSORS).values()]
+    + [(way, "off") for way in ODD_CURSORS.values()],
+)
+def test_a_server_whose_list_is_none_is_named_and_not_taken_for_one_without_tools(
+    way: Callable[[Asked], Any], hide: str
+) -> None:
+    async def body() -> None:
+        world = Federated(a=Server(), b=way, rules=EVERYTHING, hide_denied=hide)
+        result = value(await world.post(ask("tools/list")))["result"]
+        assert [tool["name"] for tool in result["tools"]] == shown("tools/list", "a")
+        assert result["_meta"] == {UNAVAILABLE: ["b"]}
 
     run(body)
 
