@@ -16,6 +16,11 @@ URIS = ["test://open/a", "test://open/b", "test://secret/a", "file:///c"]
 PROMPTS = ["greet", "secret_greet", "other"]
 URI_GLOBS = ["*", "test://*", "test://open/*", "*secret*", "file:///c", "none"]
 PROMPT_GLOBS = ["*", "*greet", "secret_*", "other", "none"]
+LISTS = {
+    f"notifications/{kind}/list_changed": f"{kind}/list"
+    for kind in ("tools", "prompts", "resources")
+}
+CHANGES = [{"jsonrpc": "2.0", "method": method} for method in LISTS]
 LAST = {"jsonrpc": "2.0", "method": "notifications/message", "params": {"data": "last"}}
 
 
@@ -52,8 +57,8 @@ class Reads(StreamingServer):
             said = {"notifications": wish, "_meta": {}}
             acknowledged = "notifications/subscriptions/acknowledged"
             asked.event({"jsonrpc": "2.0", "method": acknowledged, "params": said})
-            for uri in URIS:
-                asked.event(updated(uri))
+            for news in (*map(updated, URIS), *CHANGES):
+                asked.event(news)
             asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "result": {}})
             asked.end()
         elif method == "completion/complete":
@@ -66,28 +71,32 @@ class Reads(StreamingServer):
             await super().__call__(asked)
 
 
+def heard_of(said: list[Any]) -> set[str]:
+    """The resources that messages tell of, and the lists that changed."""
+    told = {each["params"]["uri"] for each in said if each.get("method", "").endswith("/updated")}
+    return told | {LISTS[each["method"]] for each in said if each.get("method") in LISTS}
+
+
 async def subscription(world: World, role: str) -> set[str]:
-    """The resources that a client of 2026-07-28 hears of."""
+    """What a client of 2026-07-28 hears of."""
     wish = {"resourceSubscriptions": URIS}
     message = ask("subscriptions/listen", _meta=META, notifications=wish)
     answer = await world.post(message, role=role, accept=STREAM, **modern("subscriptions/listen"))
     if not answer.body.startswith((b"data", b"event", b"id")):
         return set()
-    told = [each for each in values(answer) if each.get("method", "").endswith("/updated")]
-    return {each["params"]["uri"] for each in told}
+    return heard_of(values(answer))
 
 
 async def stream(world: World, server: Reads, role: str) -> set[str]:
-    """The resources that a client of an older revision hears of."""
+    """What a client of an older revision hears of."""
     session = await begin(world, role)
     async with listen(world, session, role=role) as mine:
         asked = await server.arrival()
-        for uri in URIS:
-            event(asked, updated(uri))
-        event(asked, LAST)
+        for news in (*map(updated, URIS), *CHANGES, LAST):
+            event(asked, news)
         while not heard(mine) or values(mine)[-1] != LAST:
             assert await mine.chunk() != b""
-    return {each["params"]["uri"] for each in values(mine)[:-1]}
+    return heard_of(values(mine))
 
 
 @settings(max_examples=60, deadline=None)
@@ -123,11 +132,14 @@ def test_what_is_heard_subscribed_and_completed_is_what_may_be_read(
         )
         assert completed == usable
         assert await each("resources/subscribe", *({"uri": uri} for uri in URIS)) == readable
-        # With "off" names are no secret: whatever a server tells by itself is passed on.
-        told = set(URIS) if hide == "off" else readable
+        for method in LISTS.values():
+            await world.post(ask(method), role=role)
+        listed = server.used.keys() & LISTS.values()
+        # With "off" names are no secret: whatever a server tells of them is passed on.
+        told = listed | (set(URIS) if hide == "off" else readable)
         assert await subscription(world, role) == told
         assert server.used.get("subscriptions/listen", set()) == readable
-        if readable | usable:
+        if listed:
             assert await stream(world, server, role) == told
         await world.carriers.close()
 

@@ -14,11 +14,12 @@ from typing import Final
 from tidegate.jsonrpc import Tree
 from tidegate.mcp.introductions import Introduction
 
-_LISTS: Final[Mapping[str, str]] = {
+FLAG_OF: Final[Mapping[str, str]] = {
     "notifications/prompts/list_changed": "promptsListChanged",
     "notifications/resources/list_changed": "resourcesListChanged",
     "notifications/tools/list_changed": "toolsListChanged",
 }
+"""Notifications that a list changed, and the member of a subscription that asks for them."""
 _UPDATED: Final = "notifications/resources/updated"
 _CAPABILITY: Final[Mapping[str, str]] = {
     "promptsListChanged": "prompts",
@@ -40,7 +41,7 @@ class Wanted:
         """Whether a notification is about something that is wanted."""
         if method == _UPDATED:
             return isinstance(params, dict) and params.get("uri") in self.uris
-        return _LISTS.get(method) in self.lists
+        return FLAG_OF.get(method) in self.lists
 
     def with_uris(self, uris: Collection[str]) -> "Wanted":
         """The same lists and other resources."""
@@ -79,4 +80,4 @@ def wanted_of(params: Tree | None) -> Wanted:
     return Wanted(lists, frozenset(named[:_MOST_URIS]))
 
 
-__all__ = ["ALL", "Wanted", "has_room", "wanted_of"]
+__all__ = ["ALL", "FLAG_OF", "Wanted", "has_room", "wanted_of"]

@@ -11,6 +11,7 @@ from typing import Final
 
 from tidegate.jsonrpc import Notification, Request, Tree
 from tidegate.mcp.authorize import LISTED_MEMBER, Subject
+from tidegate.mcp.changes import FLAG_OF
 from tidegate.mcp.patterns import fold
 
 Visible = Callable[[Subject], bool]
@@ -176,6 +177,12 @@ def narrow_subscription(
     return Request(request.id, request.method, {**params, "notifications": kept})
 
 
+def changed_list(notification: Notification) -> str | None:
+    """The method that asks for the list of which a notification says that it changed, if it does:
+    whoever may not ask does not hear."""
+    return FLAGS.get(FLAG_OF.get(notification.method, ""))
+
+
 def may_hear(notification: Notification, visible: Visible) -> bool:
     """Whether a notification of an upstream may reach the caller: not about a hidden resource."""
     if notification.method != "notifications/resources/updated":
@@ -195,6 +202,7 @@ def is_of_own_task(notification: Notification, owned: Callable[[str], bool]) -> 
 __all__ = [
     "FLAGS",
     "Visible",
+    "changed_list",
     "filter_result",
     "filter_tasks",
     "is_list",

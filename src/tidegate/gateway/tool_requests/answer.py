@@ -155,7 +155,7 @@ class Shaper:
         known = params if isinstance(params, dict) else None
         if isinstance(aside, Note):
             told = Notification(aside.method, known)
-            if turn.hides and not listing.may_hear(told, self._may_see):
+            if not turn.may_hear(self._server, told):
                 return None
             # What comes in an upstream session of the client's own is about nobody else.
             if turn.upstream_session is None and not listing.is_of_own_task(told, self._owns):

@@ -225,15 +225,9 @@ def _answer_instead(plan: Plan, answer: Response, error: TidegateError) -> None:
     plan.message = Response(answer.id, error_body(answer.id, Code.BLOCKED, _NOT_ANSWERED))
 
 
-def may_send(turn: Turn, server: ToolServer, method: str) -> bool:
-    """Whether the caller may send this method, which names nothing, to a server."""
-    decision = authorize(Request(0, method), turn.principal, turn.rules, server=server.name)
-    return isinstance(decision, Allow)
-
-
 def may_use(turn: Turn, server: ToolServer) -> bool:
     """Whether the caller may use anything of a server at all."""
-    return may_send(turn, server, _PROBE)
+    return turn.may_send(server, _PROBE)
 
 
 def narrowed(
@@ -244,7 +238,7 @@ def narrowed(
     def owned(task_id: str) -> bool:
         return sessions.task_tool(turn.principal, server.name, task_id) is not None
 
-    visible, lists = partial(turn.may_see, server), partial(may_send, turn, server)
+    visible, lists = partial(turn.may_see, server), partial(turn.may_send, server)
     return narrow_subscription(message, visible, lists, owned)
 
 

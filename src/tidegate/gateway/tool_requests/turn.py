@@ -7,6 +7,7 @@ and what becomes of each of its messages (Plan). Does not live here: how that is
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Final, Literal
 
 from tidegate.errors import TidegateError
@@ -31,6 +32,7 @@ from tidegate.jsonrpc import (
 from tidegate.limits.ledger import LimitTable
 from tidegate.mcp.authorize import (
     Subject,
+    authorize,
     is_visible,
 )
 from tidegate.mcp.denials import Hiding, Profile, Refusal
@@ -39,10 +41,11 @@ from tidegate.mcp.eras import (
     Revision,
 )
 from tidegate.mcp.federation import Federation
+from tidegate.mcp.listing import changed_list, may_hear
 from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.servers import Place
 from tidegate.mcp.sessions import RunningCall, Session, owner_of
-from tidegate.policy import Principal
+from tidegate.policy import Allow, Principal
 from tidegate.records.entries import Trail
 
 _FEDERATED: Final = "tidegate:federation"
@@ -151,6 +154,18 @@ class Turn:
     def may_see(self, server: ToolServer, subject: Subject) -> bool:
         """Whether the principal may use the thing of this server in some way."""
         return is_visible(subject, self.principal, self.rules, server=server.name)
+
+    def may_send(self, server: ToolServer, method: str) -> bool:
+        """Whether the principal may send this method, which names nothing, to a server."""
+        decision = authorize(Request(0, method), self.principal, self.rules, server=server.name)
+        return isinstance(decision, Allow)
+
+    def may_hear(self, server: ToolServer, told: Notification) -> bool:
+        """Whether what a server tells may reach the principal: of a list that changed, whoever
+        may ask for that list; of a resource, whoever may see it."""
+        if (method := changed_list(told)) is not None:
+            return self.may_send(server, method)
+        return not self.hides or may_hear(told, partial(self.may_see, server))
 
     def error_body(self, error: TidegateError, request_id: str) -> Tree:
         """The dialect of this path, for the responder: JSON-RPC with the id, once it is known."""
