@@ -11,6 +11,7 @@ from tests.app.federated import OLD, Federated, Server, until
 from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_upstreams import LegacyUpstream
 from tests.app.mcp_world import Asked, call
+from tests.app.test_tool_bridge_remembered import opened, over, worlds
 from tests.unit.mcp.asking import allow
 from tidegate.gateway.pause import pause
 from tidegate.gateway.servers.bridge_line import BridgeTimes
@@ -60,7 +61,8 @@ def test_every_session_is_ended_at_the_server_also_when_the_drain_has_been_cut(
     run(body)
 
 
-def test_a_call_that_the_end_of_the_drain_cuts_is_cancelled_at_the_server() -> None:
+@pytest.mark.parametrize("way", ["alone", "among others"])
+def test_a_call_that_the_end_of_the_drain_cuts_is_cancelled_at_the_server(way: str) -> None:
     async def hangs(upstream: Any, asked: Asked, message: Any) -> Any:
         if message["method"] == "tools/call":
             await upstream.stay(asked)
@@ -68,13 +70,15 @@ def test_a_call_that_the_end_of_the_drain_cuts_is_cancelled_at_the_server() -> N
 
     async def body() -> None:
         upstream = LegacyUpstream(handler=hangs)
-        world = Federated(a=upstream, b=Server(), rules=RuleSet([allow()]))
-        calling = asyncio.ensure_future(world.post(call("a__echo"), **OLD))
+        world = worlds(upstream)[way]
+        session = await opened(world)
+        name = "echo" if way == "alone" else "a__echo"
+        calling = asyncio.ensure_future(world.post(call(name), **session))
         await until(lambda: upstream.streams)
         world.inboxes.cut()
         world.carriers.cut()
         assert b"-32603" in (await calling).body
-        await world.over()
+        await over(world)
         (cancelled,) = [each for each in upstream.log if isinstance(each, dict)]
         assert cancelled["method"] == "notifications/cancelled"
         (called,) = [each for each in upstream.heard if each["method"] == "tools/call"]

@@ -116,6 +116,7 @@ class Hearing:
         # Without bytes of its own it came in an array, of any size.
         size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
         if isinstance(message, Reply):
+            self.shaper.running.answered = True
             self.shaper.pinned = await self._relay.pins.listed(self._plan, message)
             return await beside_the_loop(size, self.shaper.reply, message, 200)
         if (data := await self._shaped(size, message)) is not None:

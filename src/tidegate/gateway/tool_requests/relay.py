@@ -52,7 +52,8 @@ _MOST_TOLD: Final = 1024
 _NOBODY_THERE: Final = "The client of this call takes no requests"
 SUSPENDED: Final = "suspended"
 _LEFT: Final = "the client has gone"
-_GIVEN_UP: Final = frozenset({"timeout", "too_large", "malformed"})
+_UNWAITED: Final = "no answer is waited for any more"
+_GIVEN_UP: Final = frozenset({"timeout", "too_large", "malformed", "draining"})
 """Failures of a server that may still be at work."""
 
 RESUMED: Final = frozenset({"no_answer", Failure.RESET.value})
@@ -213,7 +214,7 @@ class ToolRelay:
             if status < 300:
                 client.headers = self._open_session(turn, shaper, head)
             due_s = self._clock.monotonic_s() + self.times.total_s
-            left = partial(cancel, _LEFT)
+            left = partial(cancel, _UNWAITED)
             marking = partial(self._mark, turn, shaper, client, left, due_s)
             answer, mark = await self._read(plan, exchange, status, shaper, client, marking)
             turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
@@ -237,7 +238,7 @@ class ToolRelay:
         if word == "ok":
             exchange.let_end()
         elif gives_up and status < 300 and not shaper.running.answered:
-            cancel("no answer is waited for any more")
+            cancel(_UNWAITED)
         shaper.running.end = None
         await client.final(answer, streamed=exchange.is_stream, mark=mark)
         return word

@@ -243,17 +243,17 @@ class ToolStreams:
             why = over.why
             if why in _LOST:
                 answer = shaper.failed()
-                call.finish(_FAILED)
+                call.fail(_FAILED)
         except ServerFailed as failed:
             why = failed.reason
             note_failed(turn, server, failed, turn.responder.status)
             if why not in RESUMED or not turn.responder.started:
                 answer = shaper.failed()
-                call.finish(_FAILED)
+                call.fail(_FAILED)
         except TidegateError as error:  # the redactor: nothing unmasked leaves
             why = error.code
             answer = Answer(error_of(error, turn.responder.request_id, id=shaper.call.id))
-            call.finish(error.code)
+            call.fail(error.code)
         finally:
             call.let_go()
             _note_resumed(turn, shaper, why)

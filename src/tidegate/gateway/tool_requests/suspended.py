@@ -104,6 +104,12 @@ class Resumable:
         if word == CANCELLED:
             self._table.forget(self)
 
+    def fail(self, word: str) -> None:
+        """No answer will come to its client: a server that may still be at it is told."""
+        if self.outcome is None and not self.shaper.running.answered:
+            self._cancel()
+        self.finish(word)
+
     def unwanted(self) -> None:
         """The client has cancelled it or its session is over: no answer will come."""
         self._is_unwanted = True
