@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.acceptance.processes import Running, serving, tidegate
+from tests.acceptance.processes import WAIT_S, Running, serving, tidegate
 from tests.acceptance.worlds import (
     CHAT,
     KEY,
@@ -99,10 +99,18 @@ class Traffic:
         self.on_record: list[str] = []
         self.streams: list[Stream] = []
 
-    async def run_and_kill(self, gateway: Running, *, posts: int, key: str = STREAM_KEY) -> None:
+    async def run_and_kill(
+        self,
+        gateway: Running,
+        *,
+        posts: int,
+        key: str = STREAM_KEY,
+        records: Path | None = None,
+    ) -> None:
         """Streams that hang, posts that come and go, a tool call that hangs; then kill -9.
 
-        What was answered before that call is `on_record`: its intent commits all before it.
+        `on_record` is what was answered before that call; with `records` the end comes only when
+        those hold that, and all that hangs.
         """
         for _ in range(STREAMS):
             self.streams.append(await begin(gateway, key=key, max_tokens=100))
@@ -113,6 +121,11 @@ class Traffic:
         await self.server.until(lambda: self.upstream.begun["hang"] > 0)
         more = self.upstream.begun["quick"] + posts // 3
         await self.server.until(lambda: self.upstream.begun["quick"] >= more)
+        if records is not None:
+            known = [*self.on_record, *(stream.request_id for stream in self.streams)]
+            async with asyncio.timeout(WAIT_S):
+                while not await asyncio.to_thread(holds, records, known):
+                    pass
         await gateway.kill()
         await asyncio.gather(*posters)
         await asyncio.gather(calling, return_exceptions=True)
@@ -123,6 +136,11 @@ def states(path: Path, ids: list[str]) -> set[object]:
     found = [find(path, one) for one in ids]
     assert None not in found
     return {as_json(record)["state"] for record in found if record is not None}
+
+
+def holds(path: Path, ids: list[str]) -> bool:
+    """Whether the records know all of these, and the one call."""
+    return len(intents(path)) == 1 and all(find(path, one) is not None for one in ids)
 
 
 def intents(path: Path) -> list[str]:
@@ -152,7 +170,7 @@ def test_after_kill_9_under_traffic_quota_and_records_are_what_was_acknowledged(
             write(tmp_path, file(server))
             async with serving(tmp_path) as first:
                 traffic = Traffic(upstream, server)
-                await traffic.run_and_kill(first, posts=25)
+                await traffic.run_and_kill(first, posts=25, records=records)
             streams = [stream.request_id for stream in traffic.streams]
             calls = intents(records)
             assert len(calls) == 1

@@ -5,12 +5,14 @@ holds still until it is killed or its stdin ends.
 """
 
 import asyncio
+import fcntl
 import resource
 import signal
 import sys
 from pathlib import Path
 
 from tests.unit.records.traffic import begun, called, finish
+from tests.wire.recorded import written
 from tidegate.clock import SystemClock
 from tidegate.errors import StoreUnavailable
 from tidegate.records import Recorder
@@ -22,14 +24,27 @@ def say(line: str) -> None:
     sys.stdout.flush()
 
 
-async def traffic(recorder: Recorder) -> None:
+async def traffic(recorder: Recorder, path: Path) -> None:
     """Requests in every state: ended, intended, begun."""
     finish(recorder, begun(recorder, 1))
     finish(recorder, await called(recorder, 2))
     begun(recorder, 3)
-    await called(recorder, 4)  # commits all before it
+    await called(recorder, 4)
+    await written(recorder, path)
     say("ready")
     await asyncio.to_thread(sys.stdin.read)
+
+
+async def sudden(recorder: Recorder, path: Path) -> None:
+    """Intents that are on disk and not in the database when the end comes."""
+    finish(recorder, await called(recorder, 1))
+    await written(recorder, path)
+    with path.with_name(path.name + ".lock").open("rb") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        await called(recorder, 4)
+        finish(recorder, await called(recorder, 5))
+        say("ready")
+        await asyncio.to_thread(sys.stdin.read)
 
 
 async def full_disk(recorder: Recorder) -> None:
@@ -50,10 +65,16 @@ async def full_disk(recorder: Recorder) -> None:
 
 
 async def main(path: Path, mode: str) -> None:
-    """Opens the records and does one of the two."""
+    """Opens the records and does one of these."""
     recorder = Recorder(path, SystemClock())
     await recorder.open()
-    await (traffic if mode == "traffic" else full_disk)(recorder)
+    match mode:
+        case "traffic":
+            await traffic(recorder, path)
+        case "sudden":
+            await sudden(recorder, path)
+        case _:
+            await full_disk(recorder)
     await recorder.close()
 
 

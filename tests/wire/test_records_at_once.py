@@ -1,4 +1,4 @@
-"""May whoever waits for the record write it, and when is that left to the writer's thread?"""
+"""What is on disk at once, what a moment later, and what is left to the writer's thread?"""
 
 import asyncio
 import fcntl
@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.unit.records.traffic import answered, called, finish, request_id
+from tests.wire.recorded import until, written
 from tidegate.clock import SystemClock
 from tidegate.errors import StoreUnavailable
 from tidegate.records import Recorder, broken_chains, find
@@ -28,7 +29,7 @@ def kinds(path: Path, number: int) -> list[str]:
     return [] if found is None else [entry.entry.kind for entry in found.entries]
 
 
-def test_what_was_handed_in_before_an_intent_is_on_disk_with_it(tmp_path: Path) -> None:
+def test_what_was_handed_in_is_in_the_database_a_moment_later(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
 
     async def body() -> None:
@@ -37,7 +38,7 @@ def test_what_was_handed_in_before_an_intent_is_on_disk_with_it(tmp_path: Path) 
         for number in range(5):
             answered(recorder, number)
         await called(recorder, 9)
-        assert recorder.waiting == 0
+        await written(recorder, path)
         assert [kinds(path, number) for number in (0, 4, 9)] == [["end"], ["end"], ["intent"]]
         await recorder.close()
 
@@ -60,7 +61,9 @@ def test_what_was_committed_once_is_not_written_again(tmp_path: Path) -> None:
     assert kinds(path, 1) == ["intent", "end"]
 
 
-def test_an_intent_that_could_not_be_written_is_not_written_later(tmp_path: Path) -> None:
+def test_an_intent_that_was_refused_is_not_written_later(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "r.db"
 
     async def body() -> None:
@@ -68,32 +71,38 @@ def test_an_intent_that_could_not_be_written_is_not_written_later(tmp_path: Path
         await recorder.open()
         with closing(sqlite3.connect(path, isolation_level=None)) as connection:
             connection.execute("ALTER TABLE open_requests RENAME TO elsewhere")
+            await called(recorder, 1)
+            await asyncio.to_thread(until, lambda: recorder.degraded)
             with pytest.raises(StoreUnavailable):
-                await called(recorder, 1)
+                await called(recorder, 3)
             connection.execute("ALTER TABLE elsewhere RENAME TO open_requests")
         trail = await called(recorder, 2)
         finish(recorder, trail)
         await recorder.close()
 
     asyncio.run(body())
-    assert kinds(path, 1) == []
+    assert kinds(path, 1) == ["intent"]
+    assert kinds(path, 3) == []
     assert kinds(path, 2) == ["intent", "end"]
     assert broken_chains(path) == {}
 
 
-def test_an_intent_waits_for_the_turn_of_another_process(tmp_path: Path) -> None:
+def test_an_intent_waits_for_nobody_and_the_database_for_its_turn(
+    tmp_path: Path,
+) -> None:
     path = tmp_path / "r.db"
 
     async def body() -> None:
         recorder = Recorder(path, SystemClock())
         await recorder.open()
         with somebodys_turn(path):
-            task = asyncio.ensure_future(called(recorder, 1))
-            done, _ = await asyncio.wait((task,), timeout=0.05)
-            assert not done
-            assert kinds(path, 1) == []
-        finish(recorder, await task)
-        assert kinds(path, 1)[0] == "intent"
+            trail = await called(recorder, 1)
+            found = find(path, request_id(1))
+            assert found is not None
+            assert (found.entries, found.open and found.open.state) == ((), "intent")
+        await written(recorder, path)
+        assert kinds(path, 1) == ["intent"]
+        finish(recorder, trail)
         await recorder.close()
 
     asyncio.run(body())

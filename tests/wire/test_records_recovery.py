@@ -85,6 +85,32 @@ def test_killed_under_traffic_the_records_are_readable_and_unfinished_ones_becom
     assert {file.name for file in tmp_path.iterdir()} == {"r.db", "r.db.lock"}
 
 
+def test_killed_before_an_intent_is_in_the_database_it_is_found_and_goes_there(
+    tmp_path: Path,
+) -> None:
+    path = tmp_path / "r.db"
+    with gateway(path, "sudden") as process:
+        assert said(process) == "ready"
+        assert [as_json(found(path, number))["state"] for number in (1, 4, 5)] == [
+            "ended",
+            "running",
+            "running",
+        ]
+    assert as_json(found(path, 4))["state"] == "cut off"
+    assert found(path, 4).entries == ()
+    assert recover(path) == 2
+    for number in (4, 5):
+        assert [(e.entry.kind, e.intact) for e in found(path, number).entries] == [
+            ("intent", True),
+            ("lost", True),
+        ]
+    first, intent = found(path, 1).entries[0].entry, found(path, 4).entries[0].entry
+    assert intent.boot == first.boot, "in the chain of the process whose it is"
+    assert broken_chains(path) == {}
+    assert recover(path) == 0
+    assert {file.name for file in tmp_path.iterdir()} == {"r.db", "r.db.lock"}
+
+
 def test_what_another_living_process_has_open_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
     with gateway(path) as process:

@@ -2,20 +2,27 @@
 
 One SQLite file: `entries` holds the hash chains, `open_requests` what has begun and not ended,
 `boots` the processes that wrote, each with the head of what was pruned from its chain. Lives
-here: the schema, recovery, appending and pruning, each one transaction. Does not live here:
-what an entry says (entries), who waits for it (store), the thread that calls this (writer).
+here: the schema, appending and pruning, each one transaction. Does not live here: what an entry
+says (entries), its row (rows), who waits for it (store), the thread that calls this (writer).
 """
 
 import os
 import secrets
 import sqlite3
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from msgspec import Struct
-
-from tidegate.records.chain import Entry, Head
-from tidegate.records.entries import Kind, canonical
+from tidegate.records.chain import Head
+from tidegate.records.entries import canonical
+from tidegate.records.recovery import IsRunning, LeftBehind, recover
+from tidegate.records.rows import (
+    Draft,
+    OpenRequest,
+    Transaction,
+    insert,
+    note_closed,
+    note_open,
+)
 from tidegate.records.turn import Turn
 
 SCHEMA_VERSION = 1
@@ -62,24 +69,6 @@ class UnknownSchema(Exception):
     """The file is not a record of ours, or one of a later release."""
 
 
-class Draft(Struct, frozen=True):
-    """An entry before it has its place in the chain."""
-
-    kind: Kind
-    request_id: str
-    at_ms: int
-    body: str
-
-
-class OpenRequest(Struct, frozen=True):
-    """A request that has begun; `state` is "begun" or "intent"."""
-
-    request_id: str
-    at_ms: int
-    state: str
-    body: str
-
-
 class Database:
     """The writing end of one process. Every method may raise sqlite3.Error or OSError.
 
@@ -120,35 +109,24 @@ class Database:
             self._connection.close()
             self._turn.close()
 
-    def begin_boot(self, now_ms: int, is_running: Callable[[str], bool]) -> dict[str, int]:
+    def begin_boot(
+        self, now_ms: int, is_running: IsRunning, left_behind: LeftBehind
+    ) -> dict[str, int]:
         """Enter this process and write `lost` for what dead ones left open.
 
-        Returns the boots that were found dead, each with its number of lost requests.
+        What those put on disk and did not bring here is added to their chains first. Returns the
+        boots that were found dead, each with its number of lost requests.
         """
-        with self._turn, _Transaction(self._connection):
+        with self._turn, Transaction(self._connection):
             self._connection.execute(
                 "INSERT INTO boots (boot, node, began_ms, pruned_hash) VALUES (?, ?, ?, ?)",
                 (self.boot, self.node, now_ms, Head().hash),
             )
-            others = self._connection.execute(
-                "SELECT boot FROM boots WHERE boot <> ? AND (ended_ms IS NULL OR boot IN"
-                " (SELECT boot FROM open_requests)) ORDER BY began_ms, boot",
-                (self.boot,),
-            ).fetchall()
-            dead = [boot for (boot,) in others if not is_running(boot)]
-            self._connection.executemany(
-                "UPDATE boots SET ended_ms = ? WHERE boot = ? AND ended_ms IS NULL",
-                [(now_ms, boot) for boot in dead],
-            )
-            lost = [(boot, found) for boot in dead for found in self._open_of(boot)]
-            ends = [_lost(boot, found, now_ms) for boot, found in lost]
-            head = self._insert(ends, self._head, self._connection)
-            self._connection.executemany(
-                "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
-                [(boot, found.request_id) for boot, found in lost],
-            )
+            own = self.node, self.boot
+            found = recover(self._connection, own, now_ms, is_running, left_behind)
+            head = insert(self._connection, *own, found.ends, self._head)
         self._head = head
-        return {boot: sum(owner == boot for owner, _found in lost) for boot in dead}
+        return found.dead
 
     def append(
         self,
@@ -192,17 +170,10 @@ class Database:
         opened: Sequence[OpenRequest],
         closed: Sequence[str],
     ) -> None:
-        with _Transaction(connection):
-            head = self._insert(drafts, self._head, connection)
-            connection.executemany(
-                "INSERT OR REPLACE INTO open_requests (boot, request_id, at_ms, state, body)"
-                " VALUES (?, ?, ?, ?, ?)",
-                [(self.boot, o.request_id, o.at_ms, o.state, o.body) for o in opened],
-            )
-            connection.executemany(
-                "DELETE FROM open_requests WHERE boot = ? AND request_id = ?",
-                [(self.boot, request_id) for request_id in closed],
-            )
+        with Transaction(connection):
+            head = insert(connection, self.node, self.boot, drafts, self._head)
+            note_open(connection, self.boot, opened)
+            note_closed(connection, self.boot, closed)
             if not (drafts or opened or closed):
                 self._touch(connection)
         self._head = head
@@ -214,7 +185,7 @@ class Database:
         """
         with self._turn:
             self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
-            with _Transaction(self._connection):
+            with Transaction(self._connection):
                 self._touch(self._connection)
 
     def _touch(self, connection: sqlite3.Connection) -> None:
@@ -226,7 +197,7 @@ class Database:
         Oldest first in the order of the file, so that each chain loses a prefix, whose last
         hash is kept: what remains can still be verified.
         """
-        with self._turn, _Transaction(self._connection):
+        with self._turn, Transaction(self._connection):
             rows = self._connection.execute(
                 "SELECT id, boot, seq, hash, at_ms FROM entries ORDER BY id LIMIT ?", (limit,)
             ).fetchall()
@@ -246,7 +217,7 @@ class Database:
         run("PRAGMA auto_vacuum = INCREMENTAL")  # only takes effect on an empty file
         run("PRAGMA journal_mode = WAL").fetchone()
         run("PRAGMA journal_size_limit = 4194304").fetchone()
-        with _Transaction(self._connection):
+        with Transaction(self._connection):
             # A second process may have created it since.
             if run("PRAGMA user_version").fetchone()[0] == 0:
                 for statement in _SCHEMA.split(";\n"):
@@ -255,42 +226,6 @@ class Database:
                 run(f"PRAGMA application_id = {_APPLICATION_ID:d}")
                 run(f"PRAGMA user_version = {SCHEMA_VERSION:d}")
         return str(run("SELECT node FROM installation").fetchone()[0])
-
-    def _insert(self, drafts: Sequence[Draft], head: Head, connection: sqlite3.Connection) -> Head:
-        rows = []
-        for draft in drafts:
-            entry = Entry(
-                node=self.node,
-                boot=self.boot,
-                seq=head.seq + 1,
-                kind=draft.kind,
-                request_id=draft.request_id,
-                at_ms=draft.at_ms,
-                body=draft.body,
-                prev_hash=head.hash,
-            )
-            head = Head(entry.seq, entry.digest)
-            rows.append(
-                (
-                    *(entry.node, entry.boot, entry.seq, entry.kind, entry.request_id),
-                    *(entry.at_ms, entry.body, entry.prev_hash, head.hash),
-                )
-            )
-        connection.executemany(
-            "INSERT INTO entries"
-            " (node, boot, seq, kind, request_id, at_ms, body, prev_hash, hash)"
-            " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)",
-            rows,
-        )
-        return head
-
-    def _open_of(self, boot: str) -> list[OpenRequest]:
-        rows = self._connection.execute(
-            "SELECT request_id, at_ms, state, body FROM open_requests WHERE boot = ?"
-            " ORDER BY at_ms, request_id",
-            (boot,),
-        )
-        return [OpenRequest(*row) for row in rows]
 
     def _delete(self, rows: Sequence[tuple[int, str, int, str, int]]) -> None:
         run = self._connection.execute
@@ -332,36 +267,6 @@ def require_our_schema(connection: sqlite3.Connection, *, empty_is_fine: bool = 
     if found[:2] == (SCHEMA_VERSION, _APPLICATION_ID) or (empty_is_fine and found == (0, 0, 0)):
         return
     raise UnknownSchema(f"schema {found[0]}" if found[1] == _APPLICATION_ID else "foreign file")
-
-
-class _Transaction:
-    """Takes the write lock, commits at the end, rolls back when anything is raised."""
-
-    def __init__(self, connection: sqlite3.Connection) -> None:
-        self._connection = connection
-
-    def __enter__(self) -> None:
-        self._connection.execute("BEGIN IMMEDIATE")
-
-    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
-        if kind is None:
-            try:
-                self._connection.execute("COMMIT")
-            except sqlite3.Error:
-                self._roll_back()
-                raise
-        else:
-            self._roll_back()
-
-    def _roll_back(self) -> None:
-        if self._connection.in_transaction:  # a full disk has rolled back already
-            self._connection.execute("ROLLBACK")
-
-
-def _lost(boot: str, found: OpenRequest, now_ms: int) -> Draft:
-    body = canonical({"lost_boot": boot, "last_state": found.state, "last_ms": found.at_ms})
-    # Both are objects in canonical form; the known part keeps its own keys under "known".
-    return Draft("lost", found.request_id, now_ms, f'{{"known":{found.body},{body[1:]}')
 
 
 __all__ = [

@@ -14,6 +14,7 @@ from typing import Literal
 
 from tidegate.records.chain import Entry, Head, first_break
 from tidegate.records.database import UnknownSchema, require_our_schema
+from tidegate.records.journal import of_request
 from tidegate.records.liveness import is_running
 from tidegate.sqlite_words import meaning_of
 
@@ -74,9 +75,20 @@ def find(path: Path, request_id: str) -> Record | None:
     if open_row is not None:
         at_ms, state, body, boot = open_row
         still_open = FoundOpen(at_ms, state, json.loads(body), is_running(path, boot))
+    if not any(found.entry.kind in ("intent", "end") for found in entries):
+        still_open = _journaled(path, request_id) or still_open
     if not entries and still_open is None:
         return None
     return Record(request_id, entries, still_open)
+
+
+def _journaled(path: Path, request_id: str) -> FoundOpen | None:
+    """What is on disk and not in the database: of this moment, or of a process that was killed."""
+    found = of_request(path, request_id)
+    if found is None:
+        return None
+    boot, intent = found
+    return FoundOpen(intent.at_ms, "intent", json.loads(intent.body), is_running(path, boot))
 
 
 def broken_chains(path: Path) -> dict[str, int]:

@@ -2,10 +2,10 @@
 
 Lives here: the one thread that owns the database of a process. It takes everything that waits,
 writes it in one transaction and only then answers those who wait for it; between two batches it
-prunes a little and waits for the disk. And the short way: who may not go on before something is
-written writes it, with all that waits, if nobody else is writing, for a thread that has to be woken
-costs ten times as much as a commit. Does not live here: the queue's bound and the awaiting side
-(store).
+prunes a little and waits for the disk. And two short ways: whoever may not go on before his intent
+is on disk puts it there (journal), and it follows with the rest; what is little is written at the
+`flush`, since to wake a thread costs more. Does not live here: the queue's bound and the awaiting
+side (store).
 """
 
 import asyncio
@@ -20,11 +20,14 @@ from pathlib import Path
 from typing import Literal
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from tidegate.clock import Clock
-from tidegate.records.database import Database, Draft, OpenRequest, UnknownSchema
+from tidegate.records.database import Database, UnknownSchema
 from tidegate.records.entries import Snapshot
+from tidegate.records.journal import Journal, Journaled, discard, left_behind
 from tidegate.records.liveness import LifeLock, forget, is_running
+from tidegate.records.rows import Draft, OpenRequest
 from tidegate.records.step_texts import StepTexts
 from tidegate.sqlite_words import meaning_of
 
@@ -50,12 +53,17 @@ Append = Callable[[Sequence[Draft], Sequence[OpenRequest], Sequence[str]], bool]
 
 
 class Waiting(Struct, frozen=True):
-    """One thing to write. `answer` belongs to those who wait for it."""
+    """One thing to write. `answer` belongs to those who wait for it; `journaled`: it is on disk.
+
+    `body` is its text, where that is known already.
+    """
 
     kind: Literal["begin", "intent", "end"]
     snapshot: Snapshot
     at_ms: int
     answer: Answer | None = None
+    body: str = ""
+    journaled: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,6 +95,7 @@ class Writer:
         self._stopping = False
         self._pen = threading.Lock()  # whoever holds it takes from the queue, and writes
         self._database: Database | None = None
+        self._journal: Journal | None = None
         self._quick_from_s = 0.0
         self._uncopied = 0
         self._forgotten: deque[str] = deque()
@@ -122,12 +131,35 @@ class Writer:
         if not self._wake.is_set():
             self._wake.set()
 
-    def intent_at_once(self, intent: Waiting) -> str | None:
-        """Commit it in this call, with all that waits before it: "" or what is wrong.
+    def intent_at_once(self, intent: Waiting) -> bool:
+        """Put it on disk in this call, and on its way into the database.
 
-        None, and nothing is done, where that might take long: `put` it then.
+        False, and nothing is done, where that might take long or the database fails: `put` it.
         """
-        return None if len(intent.snapshot.steps) > _FEW_STEPS else self._at_once(intent)
+        journal, begun_s = self._journal, self._clock.monotonic_s()
+        if journal is None or not self._may_hurry(begun_s):
+            return False
+        if len(intent.snapshot.steps) > _FEW_STEPS:
+            return False
+        body = self._body(intent)
+        try:
+            if not journal.append(Journaled(intent.at_ms, intent.snapshot.request_id, body)):
+                return False
+        except OSError:
+            return False  # whatever it is, the database will meet and report it
+        self._queue.append(replace(intent, body=body, journaled=True))
+        self._note_pace(begun_s)
+        return True
+
+    def _may_hurry(self, now_s: float) -> bool:
+        """The disk was quick and the database good, as far as is known."""
+        return not (self.failing or self._stopping) and now_s >= self._quick_from_s
+
+    def _note_pace(self, begun_s: float) -> float:
+        now_s = self._clock.monotonic_s()
+        if now_s - begun_s > _SLOW_S:
+            self._quick_from_s = now_s + _LEFT_TO_THE_THREAD_S
+        return now_s
 
     def flush(self) -> None:
         """What nobody waits for is to be written: here if it is little, else by the thread."""
@@ -137,25 +169,21 @@ class Writer:
         if self._queue and not self.failing:
             self._awake()
 
-    def _at_once(self, *intent: Waiting) -> str | None:
+    def _at_once(self) -> None:
         database, begun_s = self._database, self._clock.monotonic_s()
-        if database is None or self.failing or self._stopping or begun_s < self._quick_from_s:
-            return None
+        if database is None or not self._may_hurry(begun_s):
+            return
         if len(self._queue) > _FEW or not self._pen.acquire(blocking=False):
-            return None
+            return
         try:
             waiting = _taken(self._queue, len(self._queue))
-            failure = self._write(database.at_once, [*waiting, *intent])
+            failure = self._write(database.at_once, waiting)
             if failure != "":
                 self._queue.extendleft(w for w in reversed(waiting) if not (failure and w.answer))
         finally:
             self._pen.release()
-        now_s = self._clock.monotonic_s()
-        if now_s - begun_s > _SLOW_S:
-            self._quick_from_s = now_s + _LEFT_TO_THE_THREAD_S
-        if self._is_upkeep_due(now_s):
+        if self._is_upkeep_due(self._note_pace(begun_s)):
             self._awake()
-        return failure
 
     def forget(self, request_id: str) -> None:
         """Its end will not be written, but it has ended: it must not be found lost."""
@@ -190,16 +218,16 @@ class Writer:
         try:
             database = Database(keeping.path, self._boot, busy_s=keeping.wait_s)
             try:
-                dead = database.begin_boot(self._now_ms(), partial(is_running, keeping.path))
-                self.lost = sum(dead.values())
-                for boot in dead:
-                    forget(keeping.path, boot)
+                self._recover(database)
+                self._journal = Journal(keeping.path, self._boot)
                 self._database = database
                 opened("")
                 self._loop(database)
             finally:
                 with self._pen:
                     self._database = None
+                if self._journal is not None:
+                    self._journal.close()
                 database.close(self._now_ms())
         except _FAILURES as error:
             opened(_kind(error))
@@ -207,6 +235,16 @@ class Writer:
         finally:
             life.release()
         return ""
+
+    def _recover(self, database: Database) -> None:
+        """What dead processes have left, and what they have left open."""
+        path = self._keeping.path
+        found = partial(is_running, path), partial(left_behind, path)
+        dead = database.begin_boot(self._now_ms(), *found)
+        self.lost = sum(dead.values())
+        for boot in dead:
+            discard(path, boot)
+            forget(path, boot)
 
     def _loop(self, database: Database) -> None:
         more_to_prune, more_to_write = True, False
@@ -233,11 +271,7 @@ class Writer:
                     self._copy(database)
                     more_to_prune = self._prune(database)
 
-    def _write(
-        self,
-        append: Append,
-        batch: Sequence[Waiting],
-    ) -> str | None:
+    def _write(self, append: Append, batch: Sequence[Waiting]) -> str | None:
         """What is wrong, "" for nothing; None: `append` would have had to wait, nothing is done.
 
         Who waits is told; what nobody waits for and is not written is the caller's to keep.
@@ -256,6 +290,9 @@ class Writer:
             self.written += len(drafts)
             self._unpruned += len(drafts)
             self._uncopied += 1
+            journaled = sum(waiting.journaled for waiting in batch)
+            if journaled and self._journal is not None:
+                self._journal.written(journaled)
         self.failing = bool(failure)
         for waiting in batch:
             if waiting.answer is not None:
@@ -295,7 +332,7 @@ class Writer:
         return drafts, still_open, closed
 
     def _body(self, waiting: Waiting) -> str:
-        return self._texts.body(waiting.snapshot)
+        return waiting.body or self._texts.body(waiting.snapshot)
 
     def _is_upkeep_due(self, now_s: float) -> bool:
         return self._uncopied >= _CHECKPOINT_EVERY_COMMITS or self._is_pruning_due(now_s)
