@@ -77,8 +77,9 @@ MCP_CODES = {
     ),
     Code.INVALID_PARAMS: (
         "200; 400 in 2026-07-28",
-        "A call that names nothing readable; an unknown prompt, resource or task, or, with"
-        " `hide_denied: full`, a denied one. With `mcp.errors: spec` tools as well.",
+        "A call that names nothing readable; a cursor that the caller was not given for that list;"
+        " an unknown prompt, resource or task, or, with `hide_denied: full`, a denied one. With"
+        " `mcp.errors: spec` tools as well.",
     ),
     Code.INTERNAL_ERROR: (
         "200; 500 for our own",

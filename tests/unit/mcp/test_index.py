@@ -17,6 +17,7 @@ HEADERS, NOTHING = "app/test_tool_traffic_headers.py", "app/test_tool_nothing_al
 SESSIONS = "app/test_tool_traffic_sessions.py"
 STREAMS, TOKENS = "app/test_tool_traffic_streams.py", "app/test_identity_tokens.py"
 PINS = "app/test_tool_pins.py"
+CURSORS = "app/test_tool_cursors"
 AMONG = "app/test_tool_federation"
 STDIO, CHILDREN = "unit/mcp/test_stdio_upstream.py", "wire/test_tool_children"
 LISTENING, BOUNDS = "app/test_tool_streams.py", "app/test_tool_streams_bounds.py"
@@ -106,6 +107,19 @@ REQUIRED = {
     ),
     "G11 every form": f"{ANSWERS}::test_a_list_is_filtered_in_every_form",
     "G11 pages": f"{ANSWERS}::test_an_emptied_page_stays_a_page_and_cursors_are_opaque",
+    "G11 whose a cursor is": (f"{CURSORS}.py::test_a_cursor_works_exactly_where_it_was_given"),
+    "G11 cursors of one's own alone": (
+        f"{CURSORS}.py::test_the_cursor_of_somebody_else_is_invalid"
+    ),
+    "G11 cursors of every process": (
+        f"{CURSORS}_shared.py::test_a_list_is_read_to_its_end_in_one_process_and_another"
+    ),
+    "G11 cursors of every worker": (
+        "acceptance/test_shared_cursors.py::test_a_page_at_one_worker_and_the_next_at_another"
+    ),
+    "G11 no list is not an empty one": (
+        f"{ANSWERS}::test_what_is_no_list_is_a_failure_and_not_shown"
+    ),
     "G11 caches": (f"{ANSWERS}::test_each_principal_sees_its_own_list_and_no_cache_may_share_it"),
     "G11 news of what is hidden": (
         f"{PURE}/test_listing.py::test_news_of_a_hidden_resource_is_not_heard"
