@@ -109,7 +109,9 @@ class Metrics:
 
     def unscanned(self, *, direction: str, amount: int) -> None:
         """So many texts passed although nobody read them, or although something was found."""
-        self._unscanned.labels(direction).inc(amount)
+        unscanned = self._unscanned.labels(direction)
+        if amount:
+            unscanned.inc(amount)
 
     def classified(self, *, result: str) -> None:
         """A classifier was asked: `result` is ok, late, failed, or skipped (it was left alone)."""

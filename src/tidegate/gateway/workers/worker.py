@@ -25,7 +25,7 @@ from tidegate.gateway.ending import FAILED, Ending
 from tidegate.gateway.listener import Listener
 from tidegate.gateway.logs import set_up
 from tidegate.gateway.metrics import Metrics
-from tidegate.gateway.process import loop_factory, refusals
+from tidegate.gateway.process import keep_what_is_there, loop_factory, refusals
 from tidegate.gateway.respond import Receive, Scope, Send
 from tidegate.gateway.revision import Revision
 from tidegate.gateway.settings import settings_of
@@ -190,6 +190,7 @@ class Worker:
     async def _listen(self) -> None:
         if self._listener is not None and not self._listener.draining:
             await self._listener.open(self._listening)
+            keep_what_is_there()
             self._put(self._duty.listens())
 
     async def _build(self, order: duty.Build) -> None:
