@@ -62,6 +62,31 @@ def test_what_a_result_names_can_be_asked_for() -> None:
     run(body)
 
 
+@pytest.mark.parametrize("legacy", [True, False])
+def test_a_link_that_becomes_a_text_can_be_read_too(
+    legacy: bool,  # noqa: FBT001 - a parameter of the table
+) -> None:
+    class Linking(Server):
+        async def run(self, asked: Asked) -> None:
+            links = [
+                {"type": "resource_link", "uri": uri, "name": "a"}
+                for uri in ("file:///a", "https://web.example/a")
+            ]
+            asked.result({"content": links, "resultType": "complete"})
+
+    async def body() -> None:
+        world = Federated(a=Server(), b=Linking(legacy=legacy), rules=EVERYTHING)
+        oldest = {"mcp_protocol_version": "2025-03-26"}
+        answer = value(await world.post(call("b__get_status"), **oldest))
+        assert answer["result"]["content"] == [
+            {"type": "text", "text": "a: b+file:///a"},
+            {"type": "text", "text": "a: https://web.example/a"},
+        ]
+        await world.over()
+
+    run(body)
+
+
 def test_a_modern_call_says_its_own_name_in_its_header_and_the_servers_in_ours() -> None:
     async def body() -> None:
         world = Federated(a=Server(), b=Server(), rules=EVERYTHING)

@@ -6,7 +6,8 @@ what, which HTTP status goes with it. Does not live here: the way to the server 
 of it the client may see (gateway.tool_requests.answer).
 
 Sources: MCP 2026-07-28, schema (ResultType, CacheableResult) and server/utilities/caching; MCP
-2025-06-18, changelog (structured output, resource links); MCP 2025-11-25, server/resources.
+2025-06-18, changelog (structured output, resource links); MCP 2025-03-26, schema (content); MCP
+2025-11-25, server/resources.
 """
 
 from collections.abc import Callable, Mapping
@@ -32,6 +33,8 @@ CACHED: Final = frozenset(
 
 RESOURCE_NOT_FOUND: Final = -32002
 """Until 2025-11-25; later revisions say -32602."""
+_OLDEST_BLOCKS: Final = frozenset({"audio", "image", "resource", "text"})
+"""Kinds of content until 2025-03-26."""
 _URL_ELICITATION: Final = -32042
 _MODERN_MEMBERS: Final = ("resultType", "ttlMs", "cacheScope")
 _STATUS: Final[Mapping[int, int]] = {
@@ -55,11 +58,15 @@ NEEDS_TASKS: Final = (
 ODD_RESULT: Final = "The server answers with a kind of result that this revision does not know."
 
 
-def result_for(method: str, result: object, client: str | None, server: str) -> Tree | Refused:
+def result_for(
+    method: str, result: object, client: str | None, server: str, shown: Callable[[str], str] = str
+) -> Tree | Refused:
     """The result of `method` as a client of revision `client` reads it.
 
-    None is a client that names no revision. Pure. Cost: linear in the number of tools and of
-    content blocks; what is not touched is shared with `result`.
+    None is a client that names no revision. `shown` is what the client calls a resource that a
+    link of the server leads to: where the link becomes a text nobody finds it again. Pure. Cost:
+    linear in the number of tools and of content blocks; what is not touched is shared with
+    `result`.
     """
     if not isinstance(result, dict):
         return Refused(Code.INTERNAL_ERROR, "not an object")
@@ -70,7 +77,7 @@ def result_for(method: str, result: object, client: str | None, server: str) -> 
         result = _without_modern(result)
     if client == MODERN:
         return result if server == MODERN else _with_modern(method, result)
-    return _told_to_older(method, result, client or OLDEST)
+    return _told_to_older(method, result, client or OLDEST, shown)
 
 
 def error_for(method: str, error: object, client: str | None, server: str) -> Tree:
@@ -149,7 +156,7 @@ def _with_modern(method: str, result: Tree) -> Tree:
     return whole
 
 
-def _told_to_older(method: str, result: Tree, client: str) -> Tree:
+def _told_to_older(method: str, result: Tree, client: str, shown: Callable[[str], str]) -> Tree:
     """`result` in the words of a revision before 2026-07-28."""
     is_oldest = client <= BATCHING
     if method == "tools/list":
@@ -157,9 +164,9 @@ def _told_to_older(method: str, result: Tree, client: str) -> Tree:
     if method == "tools/call":
         result = _older_structure(result, is_oldest=is_oldest)
         if is_oldest:
-            return _with_each(result, "content", _without_link)
+            return _with_each(result, "content", lambda block: _oldest_block(block, shown))
     if method == "prompts/get" and is_oldest:
-        return _with_each(result, "messages", _older_message)
+        return _with_each(result, "messages", lambda message: _oldest_message(message, shown))
     return result
 
 
@@ -195,20 +202,24 @@ def _older_structure(result: Tree, *, is_oldest: bool) -> Tree:
     return kept
 
 
-def _without_link(block: object) -> object:
-    """A link to a resource as text, for those who know no links."""
-    if not isinstance(block, dict) or block.get("type") != "resource_link":
+def _oldest_block(block: object, shown: Callable[[str], str]) -> object:
+    """A link to a resource as text, for those who know no links, and so whatever came later."""
+    kind = block.get("type") if isinstance(block, dict) else None
+    if not isinstance(block, dict) or not isinstance(kind, str) or kind in _OLDEST_BLOCKS:
         return block
-    names = [block.get("title") or block.get("name"), block.get("uri")]
+    uri = block.get("uri")
+    names = [block.get("title") or block.get("name"), shown(uri) if isinstance(uri, str) else None]
     text = ": ".join(name for name in names if isinstance(name, str) and name)
     kept = {key: block[key] for key in ("annotations", "_meta") if key in block}
+    if not text and kind != "resource_link":
+        text = strictjson.dumps({key: block[key] for key in block if key not in kept}).decode()
     return {"type": "text", "text": text, **kept}
 
 
-def _older_message(message: object) -> object:
+def _oldest_message(message: object, shown: Callable[[str], str]) -> object:
     if not isinstance(message, dict):
         return message
-    content = _without_link(message.get("content"))
+    content = _oldest_block(message.get("content"), shown)
     return message if content is message.get("content") else {**message, "content": content}
 
 

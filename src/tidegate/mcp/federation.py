@@ -69,6 +69,14 @@ class Federation:
         """What clients call the resource, or URI template, `own` of the server."""
         return f"{token_of(server)}+{own}"
 
+    def shown_link(self, server: str, own: str) -> str:
+        """What a link of the server in a result leads to, as clients write it.
+
+        What is on the web a client fetches by itself (MCP 2026-07-28, server/resources).
+        """
+        is_web = own.lower().startswith(("http://", "https://"))
+        return own if is_web else self.shown_uri(server, own)
+
     def own_uri(self, shown: str) -> tuple[str, str] | None:
         """The server and its own URI for what clients call `shown`; None if it is of nobody."""
         token, plus, own = shown.partition("+")

@@ -213,9 +213,9 @@ class Shown:
         """A block of content: a link to a resource, or one that holds it."""
         kind = block.get("type") if isinstance(block, dict) else None
         if kind == "resource_link" and isinstance(block, dict):
-            # What is on the web a client fetches by itself (MCP 2026-07-28, server/resources).
-            is_web = str(block.get("uri")).lower().startswith(("http://", "https://"))
-            return block if is_web else self._located(block)
+            uri = block.get("uri")
+            shown = self._federation.shown_link(self._server, uri) if isinstance(uri, str) else uri
+            return block if shown is uri else {**block, "uri": shown}
         if kind == "resource" and isinstance(block, dict):
             return {**block, "resource": self._located(block.get("resource"))}
         return block

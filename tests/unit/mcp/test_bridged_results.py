@@ -153,6 +153,44 @@ def test_a_link_is_named_by_its_name_where_it_has_no_title() -> None:
     assert [block["text"] for block in result["content"]] == ["a: test://a", "test://a", "test://a"]
 
 
+def test_a_text_in_place_of_a_link_names_what_the_client_can_read() -> None:
+    link = {"type": "resource_link", "uri": "test://a", "name": "a"}
+    message = {"role": "user", "content": link}
+    for server in SERVERS:
+        for client in CLIENTS:
+            results = {"tools/call": {"content": [link]}, "prompts/get": {"messages": [message]}}
+            shown: Any = {
+                method: result_for(method, given, client, server, "b+{}".format)
+                for method, given in results.items()
+            }
+            # What stays a link is renamed where all of them are.
+            told = {"type": "text", "text": "a: b+test://a"} if client in OF_OLD else link
+            assert shown["tools/call"]["content"] == [told]
+            assert shown["prompts/get"]["messages"] == [{"role": "user", "content": told}]
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+@pytest.mark.parametrize(
+    ("block", "text"),
+    [
+        ({"type": "video", "uri": "test://v", "title": "V"}, "V: b+test://v"),
+        ({"type": "table", "rows": [[1]]}, '{"type":"table","rows":[[1]]}'),
+        ({"type": "text", "text": "t"}, None),
+        ({"type": "audio", "data": "", "mimeType": "audio/wav"}, None),
+        ({"type": "resource", "resource": {"uri": "test://r", "text": ""}}, None),
+        ({"type": 3}, None),
+    ],
+)
+def test_content_that_a_client_does_not_know_is_text(
+    block: Any, text: str | None, client: str | None
+) -> None:
+    given = {"content": [{**block, "_meta": {"x": 1}}]}
+    result: Any = result_for("tools/call", given, client, LEGACY[0], "b+{}".format)
+    is_text = text is not None and client in OF_OLD
+    shown = {"type": "text", "text": text} if is_text else block
+    assert result["content"] == [{**shown, "_meta": {"x": 1}}]
+
+
 @pytest.mark.parametrize(
     ("kind", "text"),
     [("input_required", NEEDS_INPUT), ("task", NEEDS_TASKS), ("of-tomorrow", ODD_RESULT)],

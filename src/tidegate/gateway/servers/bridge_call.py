@@ -298,7 +298,8 @@ class Carried:
             result = given = reply.message["result"]
             if self.call.method == "tools/list":
                 result = self._learn(result)
-            shown = result_for(self.call.method, self._own_subscription(result), client, server)
+            result = self._own_subscription(result)
+            shown = result_for(self.call.method, result, client, server, self._asked.shown)
             if isinstance(shown, Refused):
                 body = error_body(self._client_id, shown.code, shown.message, shown.data)
             else:

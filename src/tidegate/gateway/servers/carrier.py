@@ -5,7 +5,7 @@ era. Does not live here: the sockets (upstream), processes (children), a server 
 another era (bridge).
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Protocol, Self
@@ -30,6 +30,7 @@ class Asked:
     client can come back for a stream that ends early. `client` is the session of the client, with
     the upstream or with us: what a client told us to remember belongs to it. `life`: which life of
     a process this was decided for (Carriers.life_of), and no other may get it; None: any.
+    `shown`: what the client calls a resource that a link in the answer leads to.
     """
 
     message: Message
@@ -42,6 +43,7 @@ class Asked:
     resumable: bool = False
     client: str | None = None
     life: int | None = None
+    shown: Callable[[str], str] = str
 
 
 class Exchange(Protocol):

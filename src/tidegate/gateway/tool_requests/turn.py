@@ -225,7 +225,7 @@ class Plan:
         self, turn: "Turn", upstream_id: Id | None = None, *, resumable: bool = False
     ) -> Asked:
         """What is sent to the server; `resumable`: its client can come back for a stream."""
-        call = self.message
+        call, federation = self.message, turn.policy.federation
         return Asked(
             call,
             turn.revision,
@@ -237,6 +237,7 @@ class Plan:
             resumable=resumable,
             client=turn.client_session,
             life=self.life,
+            shown=str if federation is None else partial(federation.shown_link, self.server.name),
         )
 
     def refuse(self, error: TidegateError, turn: "Turn") -> None:
