@@ -110,7 +110,7 @@ class Crowd:
         reserved = await self._reserved()
         transport, idle = self.app._transport, self.app._transport.idle_connections
         states = self.app._targets._states.values()
-        listener, wanted = self.served.scene.listener, transport._connector.wanted_by
+        listener, wanted = self.served.scene.listener, transport._ways.pool.wanted_by
         return Baseline(
             # The listeners stay, and each idle connection has two ends in this process.
             descriptors=len(os.listdir("/proc/self/fd")) - 2 * idle,
@@ -119,7 +119,7 @@ class Crowd:
             connections=transport.open_connections - idle,
             sides=len(self.upstream.open) - idle,
             mute=len(self.mute) + len(self.deaf),
-            inboxes=len(self.app._inboxes) + len(transport._attempts) + len(wanted),
+            inboxes=len(self.app._inboxes) + len(transport._ways.running) + len(wanted),
             probes=sum(state.breaker._probe is not None for state in states),
             pending=self.app._charging.pending,
             in_flight=self.app.in_flight + listener.running + len(listener.connections),

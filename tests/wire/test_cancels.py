@@ -48,7 +48,7 @@ async def rounds(folder: Path, seeds: Iterable[int], pool: int = 0) -> Counter[s
     asyncio.get_running_loop().set_exception_handler(lambda _, context: wrong.append(context))
     async with crowding(folder) as crowd:
         # Ours has no bound: admission is the gateway's. One that has makes attempts wait for it.
-        connector = crowd.app._transport._connector
+        connector = crowd.app._transport._ways.pool
         connector._limit = pool
         await visited(crowd, 0, 16)
         before = await crowd.at_rest()

@@ -23,6 +23,11 @@ from tidegate.testing.scripted import (
 from tidegate.transport import Failure, Inbox, UpstreamRequest
 from tidegate.transport.aiohttp_client import AiohttpTransport
 
+FINE = steps(answer_bytes(body=b"{}"))
+CHUNK = bytes(range(251)) * 8
+SENT = CHUNK * 16_000
+CHUNKS = chunk_bytes(CHUNK) * 16_000 + chunk_bytes(b"")
+
 
 def test_the_request_leaves_as_it_was_given(run: Run) -> None:
     async def body() -> None:
@@ -131,18 +136,24 @@ def test_interim_answers_are_skipped_and_a_body_may_end_with_the_connection(run:
     run(body())
 
 
-def test_pause_reaches_the_socket_of_the_upstream(run: Run) -> None:
-    size = 32_000_000
+@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_pause_reaches_the_socket_of_the_upstream(run: Run, *, again: bool, chunked: bool) -> None:
+    size = len(SENT)
 
     async def body() -> None:
         exchanges: list[UpstreamExchange] = []
 
         async def flood(exchange: UpstreamExchange) -> None:
             exchanges.append(exchange)
-            await exchange.send(answer_bytes(headers=[("Content-Length", str(size))]))
-            await exchange.send(b"x" * size)
+            if chunked:
+                await exchange.send(STREAM_HEAD + CHUNKS)
+            else:
+                await exchange.send(answer_bytes(headers=[("Content-Length", str(size))]) + SENT)
 
-        async with world(flood) as (transport, upstream):
+        async with world(*([FINE] if again else []), flood) as (transport, upstream):
+            if again:
+                await told(transport, upstream)
             with Inbox(SystemClock(), high_water_bytes=100_000) as inbox:
                 inbox.start(transport, post(upstream), connect_s=WAIT_S)
                 await inbox.head()
@@ -153,26 +164,38 @@ def test_pause_reaches_the_socket_of_the_upstream(run: Run) -> None:
                     await turns(200)
                 assert left > size // 4
                 assert inbox.buffered_bytes < 500_000
-                got = 0
+                got = bytearray()
                 async with asyncio.timeout(WAIT_S):
                     while chunk := await inbox.read():
-                        got += len(chunk)
-                assert got == size
+                        got += chunk
+                assert got == SENT
+            assert upstream.connections == 1
 
     run(body())
 
 
-def test_a_bomb_is_decoded_only_as_far_as_it_is_read(run: Run) -> None:
+@pytest.mark.parametrize("again", [False, True])
+def test_a_bomb_is_decoded_only_as_far_as_it_is_read(run: Run, *, again: bool) -> None:
+    size = 50_000_000
+
     async def body() -> None:
-        bomb = gzip.compress(b"\0" * 50_000_000)
+        bomb = gzip.compress(b"\0" * size)
         answer = answer_bytes(headers=[("Content-Encoding", "gzip")], body=bomb)
-        async with world(steps(answer)) as (transport, upstream):
+        async with world(*([FINE] if again else []), steps(answer)) as (transport, upstream):
+            if again:
+                await told(transport, upstream)
             with Inbox(SystemClock(), high_water_bytes=100_000) as inbox:
                 inbox.start(transport, post(upstream), connect_s=WAIT_S)
                 await inbox.head()
                 first = await inbox.read()
                 await turns(100)
                 assert len(first) + inbox.buffered_bytes < 500_000
+                got = len(first)
+                async with asyncio.timeout(WAIT_S):
+                    while chunk := await inbox.read():
+                        got += len(chunk)
+                assert got == size
+            assert transport.idle_connections == 1
 
     run(body())
 
@@ -234,8 +257,9 @@ def test_a_header_that_would_break_the_frame_never_leaves(run: Run) -> None:
     run(body())
 
 
+@pytest.mark.parametrize("again", [False, True])
 def test_an_unforeseen_error_still_ends_the_attempt(
-    run: Run, caplog: pytest.LogCaptureFixture
+    run: Run, caplog: pytest.LogCaptureFixture, *, again: bool
 ) -> None:
     class Broken(Log):
         def on_body(self, chunk: bytes) -> None:
@@ -243,6 +267,8 @@ def test_an_unforeseen_error_still_ends_the_attempt(
 
     async def body() -> None:
         async with world() as (transport, upstream):
+            if again:
+                await told(transport, upstream)
             sink = Broken()
             transport.start(post(upstream), sink, connect_s=WAIT_S)
             await sink.until(lambda _: sink.over)

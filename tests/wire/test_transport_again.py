@@ -5,12 +5,12 @@ import gzip
 
 import pytest
 
-from tests.wire.attempts import CHUNKED, HEAD, Log, post, told, world
+from tests.wire.attempts import CHUNKED, HEAD, Log, post, told, turns, world
 from tests.wire.conftest import Run
 from tests.wire.test_transport_ends import MALFORMED
 from tidegate.testing.asgi import WAIT_S
 from tidegate.testing.scripted import answer_bytes, cut_after, steps
-from tidegate.transport import Failure, UpstreamRequest
+from tidegate.transport import Attempt, Failure, UpstreamRequest
 
 FINE = steps(answer_bytes(body=b"{}"))
 ANSWERS = {
@@ -100,6 +100,42 @@ def test_no_header_breaks_the_frame_of_a_kept_connection(run: Run, value: str) -
             assert sink.told == [Failure.MALFORMED]
             assert len(upstream.requests) == 1
 
+    run(body())
+
+
+def test_a_transport_that_is_closed_ends_what_runs_on_a_kept_connection(run: Run) -> None:
+    async def body() -> None:
+        async with world(FINE, steps(HEAD, asyncio.Event())) as (transport, upstream):
+            await told(transport, upstream)
+            sink = Log()
+            transport.start(post(upstream), sink, connect_s=WAIT_S)
+            await upstream.until(lambda: len(upstream.requests) == 2)
+            await transport.close()
+            assert (transport.open_connections, sink.told) == (0, [])
+            await upstream.until(lambda: upstream.open_connections == 0)
+
+    run(body())
+
+
+@pytest.mark.parametrize("when", ["head", "body"])
+def test_a_sink_may_leave_while_it_is_told(run: Run, when: str) -> None:
+    class Leaving(Log):
+        def _add(self, what: object) -> None:
+            super()._add(what)
+            if (what == b"{}") == (when == "body"):
+                attempt.abort()
+
+    async def body() -> None:
+        nonlocal attempt
+        async with world() as (transport, upstream):
+            await told(transport, upstream)
+            sink = Leaving()
+            attempt = transport.start(post(upstream), sink, connect_s=WAIT_S)
+            await sink.until(lambda told: len(told) == (1 if when == "head" else 2))
+            await turns(3)
+            assert sink.told == ([(200, {})] if when == "head" else [(200, {}), b"{}"])
+
+    attempt: Attempt
     run(body())
 
 

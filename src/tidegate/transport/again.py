@@ -9,11 +9,12 @@ Lives here: that. Does not live here: the first exchange, the pool, when to send
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import aiohttp
 from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 from aiohttp.connector import Connection
+from aiohttp.http import RawResponseMessage
 from multidict import CIMultiDictProxy
 
 from tidegate.transport.fields import request_fields
@@ -50,6 +51,13 @@ class _Known:
     key: ConnectionKey
     target: str
     host: str
+
+
+class Heads(Protocol):
+    """A socket's side of what its parser found."""
+
+    def next_head(self) -> tuple[RawResponseMessage, aiohttp.StreamReader] | None:
+        """The next head that was read, and its body; None if there is none yet."""
 
 
 class Addresses:
@@ -89,35 +97,32 @@ class Addresses:
         return f"{text}\r\n\r\n".encode()
 
 
-async def ask(connection: Connection, data: bytes, bounds: Bounds) -> Answer:
-    """Send `data` and wait for the head of the answer; the connection is given back at its end.
-
-    Raises what aiohttp raises for a socket that fails, and HttpProcessingError for a head that
-    is none.
-    """
+def ask(connection: Connection, data: bytes, bounds: Bounds) -> None:
+    """Send `data`; the answer comes out of the parser of the connection's protocol."""
     protocol, transport = connection.protocol, connection.transport
     if protocol is None or transport is None:
-        connection.close()
-        raise aiohttp.ServerDisconnectedError
-    try:
-        protocol.set_response_params(
-            read_until_eof=True,
-            auto_decompress=False,
-            read_bufsize=bounds.read_bytes,
-            max_line_size=bounds.line_bytes,
-            max_field_size=bounds.field_bytes,
-            max_headers=bounds.fields,
-        )
-        transport.write(data)
-        while True:
-            message, content = await protocol.read()
-            if message.code >= 200 or message.code == _UPGRADE:
-                break
-    except BaseException:
-        connection.close()
-        raise
-    content.on_eof(connection.release)
-    return Answer(message.code, message.headers, message.raw_headers, content, connection.close)
+        raise RuntimeError("a connection out of the pool is connected")
+    protocol.set_response_params(
+        read_until_eof=True,
+        auto_decompress=False,
+        read_bufsize=bounds.read_bytes,
+        max_line_size=bounds.line_bytes,
+        max_field_size=bounds.field_bytes,
+        max_headers=bounds.fields,
+    )
+    transport.write(data)
+
+
+def answer_on(connection: Connection, heads: Heads) -> Answer | None:
+    """The answer that `connection` brings, once its head is there; its end gives that back."""
+    while (found := heads.next_head()) is not None:
+        message, content = found
+        if message.code >= 200 or message.code == _UPGRADE:
+            content.on_eof(connection.release)
+            return Answer(
+                message.code, message.headers, message.raw_headers, content, connection.close
+            )
+    return None
 
 
 def caused_by(error: BaseException, kind: type[BaseException]) -> bool:
@@ -128,4 +133,4 @@ def caused_by(error: BaseException, kind: type[BaseException]) -> bool:
     return found is not None
 
 
-__all__ = ["Addresses", "Answer", "Bounds", "ask", "caused_by"]
+__all__ = ["Addresses", "Answer", "Bounds", "Heads", "answer_on", "ask", "caused_by"]

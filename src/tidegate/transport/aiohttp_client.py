@@ -2,8 +2,10 @@
 
 Everything aiohttp knows ends here: its session, its pool, its exceptions. No redirect is followed
 (a 3xx is an answer), no cookie is kept, no environment is read, certificates are verified, bodies
-arrive undecoded and are decoded here piece by piece. Does not live here: deadlines after the
-connection stands (inbox.py), what an answer means (routing.outcome).
+arrive undecoded and are decoded here piece by piece. A task runs only until there is an answer on
+a new connection: a kept one is asked at once, and what arrives is handed on as the socket reads
+it. Does not live here: deadlines after the connection stands (inbox.py), what an answer means
+(routing.outcome), which connections there are (pool).
 
 A kept-alive socket may be dead before we notice. Such a request is sent again, once, on a
 fresh connection, if it is `replayable`, the socket had served before and was lost at once, without
@@ -15,21 +17,20 @@ import asyncio
 import io
 import logging
 import ssl
-from functools import partial
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Final
 
 import aiohttp
-from aiohttp.client_proto import ResponseHandler
-from aiohttp.client_reqrep import ClientRequest, ConnectionKey
 from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
-from aiohttp.tracing import Trace
 from multidict import CIMultiDict
 from yarl import URL
 
-from tidegate.transport.again import Addresses, Answer, Bounds, ask, caused_by
-from tidegate.transport.connecting import connecting, make_socket
-from tidegate.transport.decoding import DecodeError, decoder_for
+from tidegate.transport.again import Answer, Bounds, answer_on, ask, caused_by
+from tidegate.transport.decoding import DecodeError, Decoder, decoder_for
 from tidegate.transport.fields import request_fields, response_fields
+from tidegate.transport.pool import Pool, Socket
 from tidegate.transport.upstream import Attempt, Failure, ResponseSink, UpstreamRequest
 
 logger = logging.getLogger(__name__)
@@ -39,6 +40,18 @@ _AT_ONCE_S = 0.5  # a long round trip: the news of an earlier close may be under
 _BOUNDS = Bounds(read_bytes=65_536, line_bytes=8_190, field_bytes=8_190, fields=100)
 _HEAD_BYTES = 65_536
 _ONE_WRITE_BYTES = 262_144
+_LOST: Final = (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError)
+_NOTHING: Final[Iterator[bytes]] = iter(())
+
+
+@dataclass(frozen=True, slots=True)
+class _Ways:
+    """What all attempts of one transport share; `running` are those that are not over."""
+
+    session: aiohttp.ClientSession
+    pool: Pool
+    at_once_s: float
+    running: "set[_Attempt]" = field(default_factory=set)
 
 
 class AiohttpTransport:
@@ -53,15 +66,14 @@ class AiohttpTransport:
     ) -> None:
         self._tls, self._at_once_s = tls, at_once_s
         self._keepalive_s = keepalive_s
-        self._connector: _Connector | None = None
-        self._session: aiohttp.ClientSession | None = None
-        self._attempts: set[_Attempt] = set()
+        self._ways: _Ways | None = None
+        self._sockets: set[Socket] = set()
 
     async def open(self) -> None:
         """Create the session and its empty pool."""
-        self._connector = _Connector(tls=self._tls, keepalive_s=self._keepalive_s)
-        self._session = aiohttp.ClientSession(
-            connector=self._connector,
+        pool = Pool(tls=self._tls, keepalive_s=self._keepalive_s)
+        session = aiohttp.ClientSession(
+            connector=pool,
             cookie_jar=aiohttp.DummyCookieJar(),
             auto_decompress=False,
             trust_env=False,
@@ -72,158 +84,176 @@ class AiohttpTransport:
             max_headers=_BOUNDS.fields,
         )
         # One rule for sending again, ours: aiohttp's own also covers sockets that were fresh.
-        self._session._retry_connection = False  # noqa: SLF001
+        session._retry_connection = False  # noqa: SLF001
+        self._ways, self._sockets = _Ways(session, pool, self._at_once_s), pool.sockets
 
     async def close(self) -> None:
         """Abort what runs, close what is idle, return when the sockets are gone."""
-        attempts = list(self._attempts)
-        for attempt in attempts:
+        ways, self._ways = self._ways, None
+        if ways is None:
+            return
+        for attempt in tuple(ways.running):
             attempt.abort()
-        await asyncio.gather(*(attempt.task for attempt in attempts), return_exceptions=True)
-        session, self._session = self._session, None
-        if session is not None:
-            await session.close()
+        going = [socket.closed for socket in self._sockets if not socket.is_connected()]
+        gone = [closed for closed in going if closed is not None]
+        await asyncio.gather(*ways.pool.wanted_by, *gone, return_exceptions=True)
+        await ways.session.close()
 
     @property
     def open_connections(self) -> int:
         """Sockets connected now, idle ones included."""
-        return len(self._connector.sockets) if self._connector is not None else 0
+        return len(self._sockets)
 
     @property
     def idle_connections(self) -> int:
         """Sockets kept for reuse."""
-        if self._connector is None:
-            return 0
-        return sum(socket.idle for socket in self._connector.sockets)
+        return sum(socket.idle for socket in self._sockets)
 
     def start(self, request: UpstreamRequest, sink: ResponseSink, *, connect_s: float) -> Attempt:
         """Begin; the first callback comes from a later turn of the loop."""
-        if self._session is None or self._connector is None:
+        if self._ways is None:
             raise RuntimeError("open the transport first")
-        attempt = _Attempt(
-            self._session, self._connector, request, sink, connect_s, self._at_once_s
-        )
-        self._connector.wanted_by[attempt.task] = attempt
-        self._attempts.add(attempt)
-        attempt.task.add_done_callback(partial(self._done, attempt))
+        attempt = _Attempt(self._ways, request, sink, connect_s)
+        attempt.start()
         return attempt
-
-    def _done(self, attempt: "_Attempt", task: "asyncio.Task[None]") -> None:
-        self._attempts.discard(attempt)
-        if self._connector is not None:
-            self._connector.wanted_by.pop(task, None)
-        # A request or an answer that aiohttp chokes on in a way not foreseen: the sink must hear
-        # of an end in any case.
-        if not task.cancelled() and (error := task.exception()) is not None:
-            logger.error("attempt_crashed", extra={"error": type(error).__name__})
-            attempt.fail(Failure.MALFORMED)
 
 
 class _Attempt:
-    """One exchange, run by one task."""
+    """One exchange. What it is told by its socket it tells the sink, as far as that wants it."""
+
+    __slots__ = (
+        "_answer",
+        "_busy",
+        "_connect_s",
+        "_connection",
+        "_decoder",
+        "_flowing",
+        "_has_told_head",
+        "_loop",
+        "_over",
+        "_pieces",
+        "_request",
+        "_sink",
+        "_socket",
+        "_taken_s",
+        "_task",
+        "_ways",
+        "wants_fresh",
+    )
 
     def __init__(
-        self,
-        session: aiohttp.ClientSession,
-        connector: "_Connector",
-        request: UpstreamRequest,
-        sink: ResponseSink,
-        connect_s: float,
-        at_once_s: float,
+        self, ways: _Ways, request: UpstreamRequest, sink: ResponseSink, connect_s: float
     ) -> None:
-        self._at_once_s, self._taken_s = at_once_s, 0.0
-        self._session, self._connector = session, connector
-        self._request, self._sink, self._connect_s = request, sink, connect_s
-        self._over = False
+        self._ways, self._request, self._sink = ways, request, sink
+        self._connect_s = connect_s
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
         self.wants_fresh = False
-        self._flowing = asyncio.Event()
-        self._flowing.set()
-        self._socket: _Socket | None = None
-        self._content: aiohttp.StreamReader | None = None
-        self.task = asyncio.get_running_loop().create_task(self._run())
+        self._socket: Socket | None = None
+        self._taken_s = 0.0
+        # That was kept and that we asked ourselves: the head of its answer is ours to take.
+        self._connection: Connection | None = None
+        self._answer: Answer | None = None
+        self._has_told_head = self._busy = self._over = False
+        self._flowing = True
+        self._decoder: Decoder | None = None
+        self._pieces = _NOTHING
 
     @property
     def url(self) -> str:
         """What is asked."""
         return self._request.url
 
+    def start(self) -> None:
+        """Ask a connection that was kept, or begin to make one."""
+        self._ways.running.add(self)
+        if not self._ask_again():
+            self._connect()
+
     def pause(self) -> None:
-        self._flowing.clear()
+        """See Attempt."""
+        self._flowing = False
 
     def resume(self) -> None:
-        self._flowing.set()
+        """See Attempt."""
+        if not self._flowing:
+            self._flowing = True
+            self._loop.call_soon(self.arrived)
 
     def abort(self) -> None:
-        if self._over:
-            return
-        self._over = True
-        self._drop_socket()
-        self.task.cancel()
-
-    def fail(self, failure: Failure) -> None:
-        """Tell the sink, unless it was told of an end or has left."""
+        """See Attempt."""
         if not self._over:
-            self._over = True
-            self._sink.on_failure(failure)
+            self._end()
+            if self._task is not None:
+                self._task.cancel()
 
-    def took(self, socket: "_Socket") -> None:
-        """The pool chose `socket` for this attempt."""
-        self._socket, self._taken_s = socket, asyncio.get_running_loop().time()
+    def took(self, socket: Socket) -> None:
+        """See Owner."""
+        self._socket, self._taken_s = socket, self._loop.time()
 
-    def lost(self) -> None:
-        """The socket is gone. aiohttp forgets to tell a reader whose later chunk was malformed."""
-        content = self._content
-        if content is not None and not content.is_eof() and content.exception() is None:
-            self.fail(Failure.MALFORMED)
-            content.set_exception(aiohttp.ClientPayloadError())
+    def arrived(self) -> None:
+        """See Owner. Also when what waited may go on, or the answer was found by the task."""
+        if self._over or self._busy or (self._answer is None and self._connection is None):
+            return
+        # Reading makes room, and what then arrives at once must not overtake what was read.
+        self._busy = True
+        try:
+            self._advance()
+        except DecodeError:
+            self._fail(Failure.MALFORMED)
+        except (aiohttp.ClientError, OSError) as error:
+            self._fail(_failure(error))
+        except Exception as error:  # noqa: BLE001 - the sink must hear of an end in any case
+            self._crash(error)
+        finally:
+            self._busy = False
 
-    def _drop_socket(self) -> None:
-        # Only while it is ours: once the message is complete, the pool may have passed it on.
-        if self._socket is not None and self._socket.owner is self:
-            self._socket.drop()
+    def _ask_again(self) -> bool:
+        """The short way, on a connection that was kept; False if there is none."""
+        pool, request = self._ways.pool, self._request
+        key = pool.addresses.key_of(request)
+        if key is None or len(request.body) > _ONE_WRITE_BYTES:
+            return False
+        head = pool.addresses.head(request)
+        if head is None or (connection := pool.kept(key, self)) is None:
+            return False
+        self._connection = connection
+        ask(connection, head + request.body, _BOUNDS)
+        return True
+
+    def _connect(self) -> None:
+        self._task = self._loop.create_task(self._run())
+        self._ways.pool.wanted_by[self._task] = self
+        self._task.add_done_callback(self._ran)
+
+    def _ran(self, task: "asyncio.Task[None]") -> None:
+        self._ways.pool.wanted_by.pop(task, None)
+        self._task = None
+        if not task.cancelled() and (error := task.exception()) is not None:
+            self._crash(error)
 
     async def _run(self) -> None:
         try:
-            response = await self._answer()
+            self._answer = await self._found()
         except (aiohttp.ClientError, HttpProcessingError, OSError, ValueError) as error:
-            self.fail(_failure(error))
+            self._fail(_failure(error))
             return
-        try:
-            await self._push(response)
-        except DecodeError:
-            self.fail(Failure.MALFORMED)
-        except (aiohttp.ClientError, OSError) as error:
-            self.fail(_failure(error))
-        finally:
-            self._drop_socket()
-            response.close()
+        self.arrived()
 
-    async def _answer(self) -> Answer:
-        try:
-            return await self._again() or await self._send()
-        except (aiohttp.ClientOSError, aiohttp.ServerDisconnectedError):
-            lasted_s = asyncio.get_running_loop().time() - self._taken_s
-            was_dead = self._socket is not None and not self._socket.is_fresh
-            if not (self._request.replayable and was_dead and lasted_s <= self._at_once_s):
-                raise
-        self.wants_fresh = True
+    async def _found(self) -> Answer:
+        if not self.wants_fresh:
+            try:
+                return await self._send()
+            except _LOST:
+                if not self._was_stale():
+                    raise
+            self.wants_fresh = True
         return await self._send()
-
-    async def _again(self) -> Answer | None:
-        """The short way, on a connection that was kept; None if there is none."""
-        addresses, request = self._connector.addresses, self._request
-        key = addresses.key_of(request)
-        if key is None or len(request.body) > _ONE_WRITE_BYTES:
-            return None
-        head = addresses.head(request)
-        if head is None or (connection := await self._connector.kept(key, self)) is None:
-            return None
-        return await ask(connection, head + request.body, _BOUNDS)
 
     async def _send(self) -> Answer:
         request = self._request
         self._socket = None
-        found = await self._session.request(
+        found = await self._ways.session.request(
             request.method,
             URL(request.url, encoded=True),
             headers=CIMultiDict(request_fields(request.headers)),
@@ -237,138 +267,88 @@ class _Attempt:
         )
         return Answer(found.status, found.headers, found.raw_headers, found.content, found.close)
 
-    async def _push(self, response: Answer) -> None:
-        if response.status < 200:
+    def _was_stale(self) -> bool:
+        """Whether the loss of the socket, just now, is a reason to send the request again."""
+        lasted_s = self._loop.time() - self._taken_s
+        was_dead = self._socket is not None and not self._socket.is_fresh
+        return self._request.replayable and was_dead and lasted_s <= self._ways.at_once_s
+
+    def _advance(self) -> None:
+        if self._answer is None and self._connection is not None and self._socket is not None:
+            self._answer = answer_on(self._connection, self._socket)
+            if self._answer is None:
+                self._still_nothing(self._connection, self._socket.exception())
+        if self._answer is not None and not self._has_told_head:
+            self._tell_head(self._answer)
+        if self._answer is not None and not self._over:
+            self._tell_body(self._answer.content)
+
+    def _still_nothing(self, connection: Connection, error: BaseException | None) -> None:
+        if isinstance(error, _LOST) and self._was_stale():
+            connection.close()
+            self._connection, self.wants_fresh = None, True
+            self._connect()
+        elif error is not None:
+            self._fail(_failure(error))
+
+    def _tell_head(self, answer: Answer) -> None:
+        if answer.status < 200:
             raise DecodeError("an upgrade nobody asked for")
-        if sum(len(name) + len(value) for name, value in response.raw_headers) > _HEAD_BYTES:
-            self.fail(Failure.TOO_LARGE)
+        if sum(len(name) + len(value) for name, value in answer.raw_headers) > _HEAD_BYTES:
+            self._fail(Failure.TOO_LARGE)
             return
-        decoder = decoder_for(",".join(response.headers.getall("Content-Encoding", ())))
-        self._sink.on_head(response.status, response_fields(response.raw_headers))
-        content = self._content = response.content
-        if self._socket is not None and not self._socket.is_connected():
-            self.lost()
-        while chunk := await content.readany():
-            if decoder is None:
-                await self._flowing.wait()
-                self._sink.on_body(chunk)
-                continue
-            for piece in decoder.feed(chunk):
-                await self._flowing.wait()
-                self._sink.on_body(piece)
-        if decoder is not None:
-            decoder.finish()
+        self._decoder = decoder_for(",".join(answer.headers.getall("Content-Encoding", ())))
+        self._has_told_head = True
+        self._sink.on_head(answer.status, response_fields(answer.raw_headers))
+
+    def _tell_body(self, content: aiohttp.StreamReader) -> None:
+        """What is there, until it is to wait; then, if that was all, the end."""
+        while self._flowing:
+            piece = next(self._pieces, None)
+            if piece is None:
+                chunk = content.read_nowait()
+                if not chunk:
+                    break
+                if self._decoder is not None:
+                    self._pieces = self._decoder.feed(chunk)
+                    continue
+                piece = chunk
+            self._sink.on_body(piece)
+            if self._over:
+                return
+        if not self._flowing:
+            return
+        if content.is_eof():
+            if self._decoder is not None:
+                self._decoder.finish()
+            self._end()
+            self._sink.on_end()
+        elif self._socket is not None and self._socket.exception() is not None:
+            # aiohttp forgets to tell a reader whose later chunk was malformed.
+            self._fail(Failure.MALFORMED)
+
+    def _crash(self, error: BaseException) -> None:
+        """A sink that raises, a request or an answer that aiohttp chokes on, not foreseen."""
+        logger.error("attempt_crashed", extra={"error": type(error).__name__})
+        self._fail(Failure.MALFORMED)
+
+    def _fail(self, failure: Failure) -> None:
+        """Tell the sink, unless it was told of an end or has left."""
+        if not self._over:
+            self._end()
+            self._sink.on_failure(failure)
+
+    def _end(self) -> None:
+        """No callback follows but the one that says so; the socket, if it is still ours, closes."""
         self._over = True
-        self._sink.on_end()
-
-
-class _Connector(aiohttp.TCPConnector):
-    """aiohttp's pool, told which attempt took which socket."""
-
-    def __init__(self, *, tls: ssl.SSLContext | None, keepalive_s: float) -> None:
-        super().__init__(
-            # Admission is the gateway's: here nobody may wait for a slot within a deadline.
-            limit=0,
-            keepalive_timeout=keepalive_s,
-            ssl=True if tls is None else tls,
-            timeout_ceil_threshold=float("inf"),
-            socket_factory=make_socket,
-        )
-        self.sockets: set[_Socket] = set()
-        self.addresses = Addresses()
-        self.wanted_by: dict[asyncio.Task[None], _Attempt] = {}
-        self._factory = partial(_Socket, loop=self._loop, register=self.sockets)  # type: ignore[assignment]
-
-    async def connect(
-        self,
-        req: ClientRequest,
-        traces: list[Trace],
-        timeout: aiohttp.ClientTimeout,  # noqa: ASYNC109
-    ) -> Connection:
-        """As the base class, but never a socket that holds bytes nobody asked for."""
-        task = asyncio.current_task()
-        attempt = self.wanted_by.get(task) if task is not None else None
-        wants_fresh = attempt is not None and attempt.wants_fresh
-        while True:
-            with connecting(self._loop):
-                connection = await super().connect(req, traces, timeout)
-            socket = connection.protocol
-            if not isinstance(socket, _Socket) or not (
-                socket.should_close or (wants_fresh and socket.has_served)
-            ):
-                break
-            connection.close()
-        if isinstance(socket, _Socket) and attempt is not None:
-            socket.take(connection, attempt)
-            attempt.took(socket)
-            self.addresses.learn(attempt.url, req)
-        return connection
-
-    async def kept(self, key: ConnectionKey, attempt: _Attempt) -> Connection | None:
-        """A connection out of the pool, taken for `attempt`."""
-        while (connection := await self._get(key, [])) is not None:
-            socket = connection.protocol
-            if isinstance(socket, _Socket) and not socket.should_close:
-                socket.take(connection, attempt)
-                attempt.took(socket)
-                break
-            connection.close()
-        return connection
-
-
-class _Socket(ResponseHandler):
-    """aiohttp's protocol, which also knows whether it is idle and what it has seen."""
-
-    def __init__(self, loop: asyncio.AbstractEventLoop, register: "set[_Socket]") -> None:
-        super().__init__(loop)
-        self._register = register
-        self._exchanges = 0
-        self._heard = False
-        self.owner: _Attempt | None = None
-        self.idle = False
-
-    @property
-    def has_served(self) -> bool:
-        """Whether it comes out of the pool."""
-        return self._exchanges > 0
-
-    @property
-    def is_fresh(self) -> bool:
-        """Whether a loss now says something about the upstream, not about keep-alive."""
-        return self._exchanges < 2 or self._heard
-
-    def take(self, connection: Connection, attempt: "_Attempt") -> None:
-        """A new exchange begins; aiohttp says when it is over."""
-        self.owner, self.idle, self._heard = attempt, False, False
-        self._exchanges += 1
-        if self.transport is not None:
-            # Not when it was made: uvloop says nothing of the end of one that was given up then.
-            self._register.add(self)
-        connection.add_callback(self._release)
-
-    def drop(self) -> None:
-        """Close now, whatever is still to be written."""
-        if self.transport is not None:
-            self.transport.abort()
-
-    def connection_lost(self, exc: BaseException | None) -> None:
-        owner, self.owner = self.owner, None
-        self._register.discard(self)
-        self.idle = False
-        super().connection_lost(exc)
-        if owner is not None:
-            owner.lost()
-
-    def data_received(self, data: bytes) -> None:
-        if data and self.idle:
-            # An answer without a question must not become the answer of the next one.
-            self.drop()
-            return
-        self._heard = self._heard or bool(data)
-        super().data_received(data)
-
-    def _release(self) -> None:
-        self.owner, self.idle = None, True
+        self._ways.running.discard(self)
+        # Once the message is complete, the pool may have passed the socket on.
+        if self._socket is not None and self._socket.owner is self:
+            self._socket.drop()
+        if self._answer is not None:
+            self._answer.close()
+        elif self._connection is not None:
+            self._connection.close()
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO | None:
