@@ -152,21 +152,42 @@ def _has_dot_segment(plain: str, scheme: str) -> bool:
     return any(step.split(";")[0].strip() in (".", "..") for step in steps)
 
 
-def loose_uri(plain: str) -> str:
-    """What a careless server may take a canonical URI for; deny rules look at it, too.
+def loose_uris(plain: str) -> set[str]:
+    """What careless servers may take a canonical URI for; deny rules look at each of them, too.
 
-    NFKC; without user, closing dot of the host, doubled slashes, path parameters and the
-    fragment; for a file also without host and query.
+    NFKC; without user, closing dot of the host, doubled slashes and the fragment; for a file also
+    without host and query. What follows a semicolon may belong to the name or be parameters: of
+    its step, of the last step only, or all the rest; and in a query it may be what `&` is. One
+    for a URI without semicolons, at most thirteen.
     """
     match = _URI.fullmatch(compatible(plain))
     if match is None:
-        return plain
+        return {plain}
     scheme, authority, path, rest = match.groups(default="")
-    path = _SLASHES.sub("/", _PARAMETERS.sub("", path))
+    paths, queries = _path_readings(path), _query_readings(rest.partition("#")[0])
     if scheme == "file":
-        return f"file://{path}"
-    host = "//" + authority[2:].rpartition("@")[2].rstrip(".") if authority else ""
-    return f"{scheme}:{host}{path}{rest.partition('#')[0]}"
+        host, queries = "//", {""}
+    else:
+        host = "//" + authority[2:].rpartition("@")[2].rstrip(".") if authority else ""
+    readings = {f"{scheme}:{host}{path}{query}" for path in paths for query in queries}
+    # Some cut everything off, whatever it is part of.
+    return readings | {reading.partition(";")[0] for reading in readings}
+
+
+def joined_by_ampersands(pattern: str) -> set[str]:
+    """A glob of URIs as `loose_uris` spells queries, wherever in it the query may begin."""
+    starts = (pattern.find("?"), len(literal_prefix(pattern)))
+    return {pattern, *(pattern[:at] + pattern[at:].replace(";", "&") for at in starts if at >= 0)}
+
+
+def _path_readings(path: str) -> set[str]:
+    above, slash, last = path.rpartition("/")
+    ways = (path, _PARAMETERS.sub("", path), f"{above}{slash}{last.partition(';')[0]}")
+    return {_SLASHES.sub("/", way) for way in ways}
+
+
+def _query_readings(query: str) -> set[str]:
+    return {query, query.replace(";", "&"), _PARAMETERS.sub("", query)}
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -321,6 +342,7 @@ __all__ = [
     "fold_words",
     "glob",
     "is_invisible",
+    "joined_by_ampersands",
     "literal_prefix",
-    "loose_uri",
+    "loose_uris",
 ]

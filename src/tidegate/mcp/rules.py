@@ -9,7 +9,14 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from tidegate.mcp.patterns import canonical_uri, fold, glob, literal_prefix, loose_uri
+from tidegate.mcp.patterns import (
+    canonical_uri,
+    fold,
+    glob,
+    joined_by_ampersands,
+    literal_prefix,
+    loose_uris,
+)
 from tidegate.mcp.predicates import Condition, value_at
 from tidegate.policy import Principal
 
@@ -64,13 +71,13 @@ def _any_of(patterns: Iterable[str]) -> _Test:
 
 
 def _readings(uri: str) -> set[str]:
-    """The URI as it is, as it should be, and as a careless server may take it."""
+    """The URI as it is, as it should be, and as careless servers may take it."""
     plain = canonical_uri(uri) or uri
-    loose = loose_uri(plain)
-    readings = {uri, plain, loose, loose.removesuffix("/")}
+    loose = loose_uris(plain)
+    readings = {uri, plain, *loose, *(each.removesuffix("/") for each in loose)}
     if plain.startswith("file://") and not plain.startswith("file:///"):
         # A host as the first folder: so a reader takes it that cuts the scheme off.
-        readings.add(loose_uri(f"file:///{plain[7:]}"))
+        readings |= loose_uris(f"file:///{plain[7:]}")
     return readings
 
 
@@ -105,6 +112,9 @@ class CompiledRule:
         self._server = _any_of(rule.servers)
         patterns = {kind: rule.patterns(kind) for kind in KINDS}
         patterns["resources"] = tuple(map(_plain_pattern, patterns["resources"]))
+        if rule.effect == "deny":
+            spelled = map(joined_by_ampersands, patterns["resources"])
+            patterns["resources"] = tuple(sorted(set().union(*spelled)))
         self._resources = patterns["resources"]
         self._exact = {kind: _any_of(globs) for kind, globs in patterns.items()}
         self._folded = {kind: _any_of(map(fold, globs)) for kind, globs in patterns.items()}

@@ -16,8 +16,9 @@ from tidegate.mcp.patterns import (
     fold,
     glob,
     is_invisible,
+    joined_by_ampersands,
     literal_prefix,
-    loose_uri,
+    loose_uris,
 )
 
 
@@ -238,7 +239,58 @@ def test_a_uri_that_two_readers_could_read_differently_is_none(uri: str) -> None
     ],
 )
 def test_a_careless_server_takes_many_spellings_for_one(plain: str, loose: str) -> None:
-    assert loose_uri(plain) == loose
+    readings = loose_uris(plain)
+    assert loose in readings
+    assert ";" in plain or readings == {loose}
+
+
+@pytest.mark.parametrize(
+    ("plain", "readings"),
+    [
+        ("file:///a;x/b;y", {"a;x/b;y", "a/b", "a;x/b", "a"}),
+        ("file:////a\uff1bx", {"a;x", "a"}),
+        ("file:///a?b;c", {"a"}),
+    ],
+)
+def test_a_semicolon_in_a_path_is_part_of_a_name_or_begins_parameters(
+    plain: str, readings: set[str]
+) -> None:
+    assert loose_uris(plain) == {f"file:///{reading}" for reading in readings}
+
+
+@pytest.mark.parametrize(
+    ("plain", "readings"),
+    [
+        ("https://h/a?x;y=/z#f;g", {"a?x;y=/z", "a?x&y=/z", "a?x/z", "a?x"}),
+        ("https://h/a;v?x;y", {"a;v?x;y", "a;v?x&y", "a;v?x", "a?x;y", "a?x&y", "a?x", "a"}),
+        ("https://h/a?x&y", {"a?x&y"}),
+    ],
+)
+def test_a_semicolon_in_a_query_is_what_an_ampersand_is_or_begins_parameters(
+    plain: str, readings: set[str]
+) -> None:
+    assert loose_uris(plain) == {f"https://h/{reading}" for reading in readings}
+
+
+@given(st.text("a;/?&=#", max_size=40))
+def test_the_readings_of_a_uri_are_few(rest: str) -> None:
+    for start in ("file://", "https://h", "urn:"):
+        assert len(loose_uris(f"{start}/{rest}")) <= 13
+
+
+@pytest.mark.parametrize(
+    ("pattern", "spellings"),
+    [
+        ("https://h/a?x;y", {"https://h/a?x;y", "https://h/a?x&y"}),
+        ("https://h/a;v?x;y", {"https://h/a;v?x;y", "https://h/a;v?x&y"}),
+        ("https://h/*;y", {"https://h/*;y", "https://h/*&y"}),
+        ("https://h/*;v?x;y", {"https://h/*;v?x;y", "https://h/*;v?x&y", "https://h/*&v?x&y"}),
+        ("file:///a;b", {"file:///a;b"}),
+        ("https://h/a?x&y", {"https://h/a?x&y"}),
+    ],
+)
+def test_a_pattern_of_a_query_means_ampersands_as_well(pattern: str, spellings: set[str]) -> None:
+    assert joined_by_ampersands(pattern) == spellings
 
 
 @pytest.mark.parametrize(
