@@ -107,6 +107,13 @@ def is_invisible(character: str) -> bool:
     return character in _BLANK or unicodedata.category(character) in _INVISIBLE
 
 
+def _has_unseen(text: str) -> bool:
+    """Whether any character is invisible. Cost: far less if all of them are ASCII."""
+    if text.isascii():
+        return not text.isprintable() or " " in text
+    return any(map(is_invisible, text))
+
+
 def canonical_uri(uri: str) -> str | None:
     """`uri` in the one spelling that rules compare; None if it must not be forwarded.
 
@@ -118,8 +125,8 @@ def canonical_uri(uri: str) -> str | None:
     they mean (some take all that follows the scheme for a path). A file needs a path from the
     root. Sources: RFC 3986 section 6.2, RFC 8089 section 2.
     """
-    match = _URI.fullmatch(uri)
-    if match is None or len(uri) > _MAX_URI_CHARS or any(map(is_invisible, uri)):
+    match = _URI.fullmatch(uri) if len(uri) <= _MAX_URI_CHARS else None
+    if match is None or _has_unseen(uri):
         return None
     if uri.count("%") != len(_ESCAPE.findall(uri)):
         return None
@@ -132,7 +139,7 @@ def canonical_uri(uri: str) -> str | None:
     plain = f"{scheme}:{authority}{path}{rest}"
     if "\\" in compatible(plain) or _ESCAPE.search(plain):
         return None
-    if any(c != " " and is_invisible(c) for c in plain):
+    if _has_unseen(plain.replace(" ", "")):
         return None
     if not (scheme + authority).isascii() or _has_dot_segment(plain, scheme):
         return None

@@ -7,6 +7,7 @@ over a message (authorize), the language of conditions (predicates).
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, Literal
 
 from tidegate.mcp.patterns import (
@@ -23,6 +24,7 @@ from tidegate.policy import Principal
 Kind = Literal["tools", "prompts", "resources"]
 KINDS: Final[tuple[Kind, ...]] = ("tools", "prompts", "resources")
 _ANY: Final = ("*",)
+_MOST_REMEMBERED: Final = 16
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,15 +72,22 @@ def _any_of(patterns: Iterable[str]) -> _Test:
     return lambda text: any(test(text) for test in tests)
 
 
-def _readings(uri: str) -> set[str]:
-    """The URI as it is, as it should be, and as careless servers may take it."""
-    plain = canonical_uri(uri) or uri
+_plain = lru_cache(_MOST_REMEMBERED)(canonical_uri)
+
+
+@lru_cache(_MOST_REMEMBERED)
+def _readings(uri: str) -> tuple[tuple[str, str], ...]:
+    """The URI as it is, as it should be, and as careless servers may take it; each folded, too.
+
+    Remembered, since every deny rule asks about the same one.
+    """
+    plain = _plain(uri) or uri
     loose = loose_uris(plain)
     readings = {uri, plain, *loose, *(each.removesuffix("/") for each in loose)}
     if plain.startswith("file://") and not plain.startswith("file:///"):
         # A host as the first folder: so a reader takes it that cuts the scheme off.
         readings |= loose_uris(f"file:///{plain[7:]}")
-    return readings
+    return tuple((reading, fold(reading)) for reading in readings)
 
 
 def _plain_pattern(pattern: str) -> str:
@@ -135,8 +144,8 @@ class CompiledRule:
         if kind != "resources":
             return exact(name) or (self.rule.effect == "deny" and folded(fold(name)))
         if self.rule.effect == "allow":
-            return exact(canonical_uri(name) or "")
-        return any(exact(text) or folded(fold(text)) for text in _readings(name))
+            return exact(_plain(name) or "")
+        return any(exact(text) or folded(careless) for text, careless in _readings(name))
 
     def names_some_of(self, template: str) -> bool:
         """Whether a resource of the URI template could be named.
@@ -148,9 +157,9 @@ class CompiledRule:
         if self.rule.effect == "allow":
             return any(p.startswith(start) or start.startswith(p) for p in prefixes)
         return any(
-            pattern == f"{prefix}*" and fold(reading).startswith(fold(prefix))
+            pattern == f"{prefix}*" and careless.startswith(fold(prefix))
             for pattern, prefix in zip(self._resources, prefixes, strict=True)
-            for reading in _readings(start)
+            for _, careless in _readings(start)
         )
 
     def speaks_of(self, kind: Kind) -> bool:

@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from tests.unit.mcp.asking import VIEWER, allow, ask, deny
 from tidegate.mcp import RuleSet, authorize
 from tidegate.mcp.authorize import Subject, is_visible
+from tidegate.mcp.rules import _readings
 from tidegate.policy import Allow, Deny
 
 
@@ -246,3 +247,12 @@ def test_no_reader_of_a_file_uri_leaves_what_is_allowed_or_reaches_what_is_denie
     without = RuleSet([allow(), deny(resources=("file:///secret/*",))])
     if isinstance(authorize(asked, VIEWER, without), Allow):
         assert [path for path in paths if path.startswith("/secret/")] == []
+
+
+def test_a_uri_is_read_once_for_all_rules() -> None:
+    rules = RuleSet([allow(), *(deny(resources=(f"file:///{n}/*",)) for n in range(50))])
+    before = _readings.cache_info().misses
+    for _ in range(2):
+        asked = ask("resources/read", uri="file:///read/once;for/all?rules")
+        assert isinstance(authorize(asked, VIEWER, rules), Allow)
+    assert _readings.cache_info().misses == before + 1

@@ -365,3 +365,9 @@ def test_whatever_is_accepted_is_a_pattern_of_the_standard_library(pattern: str)
     except UnsafePattern:
         return
     assert re.compile(pattern, re.ASCII) == compiled
+
+
+def test_of_ascii_just_what_nobody_sees_is_refused_in_a_uri() -> None:
+    for sign in map(chr, range(128)):
+        refused = is_invisible(sign) or sign in "%\\"
+        assert (canonical_uri(f"a:b{sign}c") is None) is refused
