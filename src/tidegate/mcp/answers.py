@@ -7,7 +7,7 @@ one generic error, and when an error says "unknown tool". Does not live here: fr
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeGuard
 
 from tidegate import strictjson
@@ -51,6 +51,7 @@ class Incoming:
     lost stream can be taken up again behind this value; one that stands without any message comes
     with the value None. `retry_ms` is how long a client should wait before it does. `given` is the
     result as the server gave it, where `value` is how a client of another revision reads it.
+    `came_in`: how many bytes it came in, where `raw` does not say so.
     """
 
     value: object
@@ -58,6 +59,17 @@ class Incoming:
     event_id: str | None = None
     retry_ms: int | None = None
     given: object = None
+    came_in: int = field(default=0, compare=False)
+
+    @property
+    def size_bytes(self) -> int:
+        """How much work it is, about: of an array that of all of it."""
+        return self.came_in if self.raw is None else len(self.raw)
+
+    def about(self, id: Id) -> "Incoming":  # noqa: A002 - the member's own name
+        """The same message, an object, as one about the request `id`."""
+        held = self.value if isinstance(self.value, dict) else {}
+        return replace(self, value={**held, "id": id}, raw=None, came_in=self.size_bytes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +125,7 @@ def parse(data: bytes) -> list[Incoming]:
         except strictjson.StrictJSONError:
             return []
     if isinstance(value, list):
-        return [Incoming(element) for element in value]
+        return [Incoming(element, came_in=len(raw)) for element in value]
     return [Incoming(value, raw)]
 
 

@@ -256,7 +256,7 @@ class Conversation:
             shown["result"] = _of_client(result, call)
         # The bytes of a large one are made where it is masked, beside the loop.
         raw = strictjson.dumps(shown) if size <= _LARGE_BYTES else None
-        return Delivered(call, Incoming(shown, raw), last=True)
+        return Delivered(call, Incoming(shown, raw, came_in=size), last=True)
 
     def _question(self, message: Tree) -> Event | None:
         """Answered at once: who it is for cannot be known where all clients share the pipe."""

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Final, Protocol, Self
 
 from tidegate import strictjson
-from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.pause import pause
 from tidegate.gateway.servers.bridge_line import CLIENT, READABLE, Line, about
 from tidegate.gateway.servers.bridge_server import BridgedServer
@@ -179,11 +179,10 @@ class Carried:
         shown: list[Incoming] = []
         for incoming in arrived:
             self._mark(incoming)
-            size = LARGE_BYTES + 1 if incoming.raw is None else len(incoming.raw)
             message = sort(about(incoming, self._own_id, self._status), self._own_id)
             if isinstance(message, Reply) and not self._answered:
                 self._answered = True
-                shown.append(await beside_the_loop(size, self._reply, message))
+                shown.append(await beside_the_loop(incoming.size_bytes, self._reply, message))
             elif isinstance(message, Ask):
                 self._server.answer(self._line, message)
             elif isinstance(message, Note) and (note := self._note(message)) is not None:
@@ -357,7 +356,8 @@ class Carried:
         client, server = self._asked.revision.version, self._line.version
         told = error_for(self.call.method, error, client, server)
         self._answered = True
-        self._waiting.append(Incoming({"jsonrpc": "2.0", "id": self._client_id, "error": told}))
+        body: Tree = {"jsonrpc": "2.0", "id": self._client_id, "error": told}
+        self._waiting.append(Incoming(body, strictjson.dumps(body)))
 
 
 def _notification(method: str, params: object) -> Incoming:

@@ -120,7 +120,7 @@ def about(incoming: Incoming, own_id: str, status: int) -> Incoming:
     value = incoming.value
     if status not in READABLE or not isinstance(value, dict) or "error" not in value:
         return incoming
-    return Incoming({**value, "id": own_id}) if value.get("id") is None else incoming
+    return incoming.about(own_id) if value.get("id") is None else incoming
 
 
 __all__ = ["CLIENT", "READABLE", "BridgeTimes", "Line", "Process", "about"]

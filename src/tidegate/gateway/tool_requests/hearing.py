@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Mapping
 from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate.errors import TidegateError
-from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.servers.carrier import Exchange
 from tidegate.gateway.tool_requests.answer import COMMENT, Answer, Shaper, event_of
 from tidegate.gateway.tool_requests.relay import ToolRelay
@@ -113,8 +113,7 @@ class Hearing:
         await self._relay.shared.learn(self.shaper, message)
         if isinstance(message, Note):
             self._relay.pins.heard(self._plan.server, message)
-        # Without bytes of its own it came in an array, of any size.
-        size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
+        size = incoming.size_bytes
         if isinstance(message, Reply):
             self.shaper.running.answered = True
             self.shaper.pinned = await self._relay.pins.listed(self._plan, message)

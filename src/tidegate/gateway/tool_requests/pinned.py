@@ -16,7 +16,7 @@ from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.call import deny
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn, no_session
-from tidegate.jsonrpc import Code, Notification, Request, Tree
+from tidegate.jsonrpc import Code, Id, Notification, Request, Tree
 from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
 from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.denials import Refusal
@@ -183,12 +183,12 @@ async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree:
     raise ServerFailed("no_answer")
 
 
-def _ours(incoming: Incoming, status: int, sent_id: object) -> Incoming:
+def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:
     """A refusal without an id is about the only thing that was asked."""
     value = incoming.value
     if status < 300 or not isinstance(value, dict) or "error" not in value:
         return incoming
-    return Incoming({**value, "id": sent_id})
+    return incoming.about(sent_id)
 
 
 def _result(reply: Reply) -> Tree:

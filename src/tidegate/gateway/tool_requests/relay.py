@@ -14,7 +14,7 @@ from typing import Final
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable, TidegateError
-from tidegate.gateway.beside import LARGE_BYTES, beside_the_loop
+from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.respond import Header
 from tidegate.gateway.servers.carrier import Carrier, Exchange
 from tidegate.gateway.servers.carriers import Carriers
@@ -287,8 +287,7 @@ class ToolRelay:
                 await self.shared.learn(shaper, message)
                 if isinstance(message, Note):
                     self.pins.heard(plan.server, message)
-                # Without bytes of its own it came in an array, of any size.
-                size = LARGE_BYTES + 1 if message.raw is None else len(message.raw)
+                size = incoming.size_bytes
                 if isinstance(message, Reply):
                     shaper.running.answered = True
                     shaper.pinned = await self.pins.listed(plan, message)
@@ -378,7 +377,7 @@ def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
     value = incoming.value
     if status not in _READABLE_REFUSALS or not isinstance(value, dict) or "error" not in value:
         return incoming
-    return Incoming({**value, "id": upstream_id})
+    return incoming.about(upstream_id)
 
 
 __all__ = ["RESUMED", "SESSION_HEADER", "SUSPENDED", "ToolRelay", "note_failed"]
