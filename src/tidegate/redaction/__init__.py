@@ -7,7 +7,6 @@ from tidegate.redaction.chat_fields import redact_chat_completion, redact_chat_r
 from tidegate.redaction.chat_stream import ChatStreamRedactor
 from tidegate.redaction.custom import UnusableDetector, detector
 from tidegate.redaction.denylist import DenyList, Literals, UnusableLiteral
-from tidegate.redaction.leaves import redact_tree
 from tidegate.redaction.messages_fields import redact_message, redact_messages_request
 from tidegate.redaction.messages_stream import MessagesStreamRedactor
 from tidegate.redaction.open_texts import NamedEvent
@@ -26,6 +25,7 @@ from tidegate.redaction.spans import (
 from tidegate.redaction.stream import Redactor, RedactorSet
 from tidegate.redaction.tenants import TenantPolicies
 from tidegate.redaction.treatment import Treatment
+from tidegate.redaction.trees import redact_tree
 from tidegate.redaction.vault import Restorer, Vault
 
 __all__ = [

@@ -99,7 +99,8 @@ OPEN_MAX = 40
 """An escape that has not ended has fewer characters."""
 
 _ASTRAL = 0x10000
-_odd = re.compile(rf"[%&\\{CONTROLS}]").search
+odd = re.compile(rf"[%&\\{CONTROLS}]").search
+"""The first character of a text that vanishes or begins an escape; of ASCII none else folds."""
 # Not `[...]+`: a pattern that begins with a set is searched at the speed of its bit map.
 _CONTROL_RUN = re.compile(rf"[{CONTROLS}][{CONTROLS}]*")
 
@@ -205,7 +206,7 @@ def is_plain(text: str) -> bool:
 
     False only means "perhaps not".
     """
-    if _odd(text) is not None and (
+    if odd(text) is not None and (
         open_end(text) < len(text) or _escape().search(text) or _CONTROL_RUN.search(text)
     ):
         return False
@@ -214,14 +215,14 @@ def is_plain(text: str) -> bool:
 
 def fold(text: str) -> str:
     """The detector's view of `text`; the same object when nothing in it folds."""
-    if _odd(text) is None:
+    if odd(text) is None:
         return _fold_chars(text) if not text.isascii() else text
     return _folding().sub(_plain_char, _escape().sub(_decoded, text))
 
 
 def resized(text: str) -> tuple[str, list[Unit]]:
     """`fold(text)`, and the stretches of it that are longer or shorter than their originals."""
-    if _odd(text) is None and text.isascii():
+    if odd(text) is None and text.isascii():
         return text, []
     out: list[str] = []
     units: list[Unit] = []

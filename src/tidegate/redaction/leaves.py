@@ -3,30 +3,29 @@
 Lives here: the walk over a tree that copies only what changes, and the judgement of one leaf
 (base64 passes where base64 belongs, every other string is redacted; a value that is cut over the
 parts of a content list, a number and a key are judged by their own modules). Does not live here:
-which fields of a dialect are structure (fields), texts that go on in later events (channels).
+which fields of a dialect are structure (fields), messages of MCP
+(trees), texts that go on in later events (channels).
 """
 
 import re
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from tidegate.redaction.judgement import LEAST_DIGITS, judge_key, judge_value
 from tidegate.redaction.parts import CONTENT_LISTS, across_parts, part_texts
-from tidegate.redaction.spans import Counts, Numbers
+from tidegate.redaction.spans import Numbers
 from tidegate.redaction.treatment import Treatment
-
-if TYPE_CHECKING:
-    from tidegate.redaction.policy import RedactionPolicy
 
 MAX_DEPTH = 128
 BASE64_LEAST = 64
 """Shorter data is read like text: no image or sound is so short, but a card or a key is."""
 _KNOWN_MAX = 1024
-_LEAST = 10 ** (LEAST_DIGITS - 1)
+LEAST = 10 ** (LEAST_DIGITS - 1)
+"""A number of smaller size has too few digits to be a value, whatever its digits are."""
 Path = tuple[str | int, ...]
 Holder = dict[str, object] | list[object]
 
-_BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
+BASE64 = re.compile(r"[A-Za-z0-9+/=\r\n]*")
 _DATA_URL = re.compile(
     r"(data:[A-Za-z0-9.+/\-]{0,80}(?:;[A-Za-z0-9=._+\-]{1,80}){0,4};base64,)([A-Za-z0-9+/=\r\n]*)"
 )
@@ -143,7 +142,7 @@ class LeafRedactor:
     def number(self, number: int | float, path: Path) -> object:
         """See `Visitor`."""
         key = _place(path)
-        if -_LEAST < number < _LEAST and not self.treatment.policy.program.secret_key(key):
+        if -LEAST < number < LEAST and not self.treatment.policy.program.secret_key(key):
             return number
         return judge_value(number, key, self.treatment, self._numbers)
 
@@ -173,7 +172,7 @@ class LeafRedactor:
 
     @staticmethod
     def _is_base64(text: str, key: str, holder: Holder) -> bool:
-        if not _BASE64.fullmatch(text):
+        if not BASE64.fullmatch(text):
             return False
         if key in {"blob", "b64_json"}:
             return True
@@ -190,54 +189,3 @@ def _place(path: Path) -> str:
     if path and isinstance(path[-1], str):
         return path[-1]
     return next((step for step in reversed(path) if isinstance(step, str)), "")
-
-
-_PLACES = frozenset(
-    {
-        ("id",),
-        ("params", "_meta", "progressToken"),
-        ("params", "progressToken"),
-        ("result", "nextCursor"),
-    }
-)
-"""Members of a JSON-RPC message that the other side sends back or compares."""
-
-
-class _Message:
-    """The leaves of a JSON-RPC message, or of its result, error, params or arguments."""
-
-    def __init__(self, treatment: Treatment, *, is_envelope: bool) -> None:
-        self._leaves = LeafRedactor(treatment)
-        # It has to fit a schema, which a text in place of a number does not.
-        numbers: Numbers = "count" if treatment.policy.numbers == "count" else "block"
-        self._structured = LeafRedactor(treatment, numbers=numbers)
-        self._places = _PLACES if is_envelope else frozenset()
-        self.key = self._leaves.key
-        self.members = self._leaves.members
-
-    def text(self, text: str, path: Path, holder: Holder) -> str:
-        """See `Visitor`."""
-        if self._places and path in self._places:
-            return text
-        return self._leaves.text(text, path, holder)
-
-    def number(self, number: int | float, path: Path) -> object:
-        """See `Visitor`."""
-        if self._places and path in self._places:
-            return number
-        leaves = self._structured if "structuredContent" in path[:2] else self._leaves
-        return leaves.number(number, path)
-
-
-def redact_tree(value: object, policy: "RedactionPolicy | Treatment") -> tuple[object, Counts]:
-    """Every string leaf of a JSON tree redacted; the same object when nothing changed.
-
-    Made for MCP: a message, or its result, error, params or arguments. Of a message its `id`,
-    progress token and cursor pass, because the other side compares them or sends them back. So
-    does base64 data, which is counted. A number whose digits are a value becomes a placeholder,
-    if the policy says so; in `structuredContent`, which has to fit a schema, it refuses the
-    message instead. Raises BlockedContent, and ValueError for a tree that is too deep.
-    """
-    treatment = Treatment.of(policy)
-    is_envelope = isinstance(value, dict) and "jsonrpc" in value
-    return rewrite(value, _Message(treatment, is_envelope=is_envelope)), treatment.counts

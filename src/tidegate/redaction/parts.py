@@ -10,7 +10,7 @@ part shows by itself comes first, for the joined text can hide it: `id 1` and `5
 """
 
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import TYPE_CHECKING
@@ -29,6 +29,9 @@ CONTENT_LISTS = frozenset(
 """Names of fields whose members are parts of one text."""
 
 _NESTED = ("content", "output")
+_RESOURCE = "resource"
+_MORE = frozenset({*_NESTED, _RESOURCE})
+"""Members of a part in which more texts stand than its own."""
 _MAX_DEPTH = 4
 
 
@@ -43,8 +46,8 @@ def part_texts(items: list[object], path: Path, depth: int = 0) -> Iterator[tupl
 
 
 def _member_texts(item: dict[str, object], here: Path, depth: int) -> Iterator[tuple[Path, str]]:
-    resource = item.get("resource")
-    holders = ((item, here), (resource, (*here, "resource")))
+    resource = item.get(_RESOURCE)
+    holders = ((item, here), (resource, (*here, _RESOURCE)))
     for holder, where in holders:
         text = holder.get("text") if isinstance(holder, dict) else None
         if isinstance(text, str):
@@ -55,6 +58,15 @@ def _member_texts(item: dict[str, object], here: Path, depth: int) -> Iterator[t
             yield (*here, name), inner
         elif isinstance(inner, list) and depth < _MAX_DEPTH:
             yield from part_texts(inner, (*here, name), depth + 1)
+
+
+def may_be_cut(items: list[object], clean: Callable[[str], bool]) -> bool:
+    """A value may be cut over the parts of a content list: as joined they are not `clean`."""
+    first = items[0] if items else None
+    if len(items) < 2 and not (isinstance(first, dict) and not _MORE.isdisjoint(first)):
+        return False
+    texts = [text for _, text in part_texts(items, ())]
+    return len(texts) > 1 and not clean("".join(texts))
 
 
 @dataclass(slots=True)

@@ -5,13 +5,13 @@ here: presets and names (policy), which detectors are asked (prefilter), the wal
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fnmatch import translate
 from types import MappingProxyType
 
 from tidegate.redaction.detectors import built_in
-from tidegate.redaction.folding import fold, is_plain
+from tidegate.redaction.folding import fold, is_plain, odd
 from tidegate.redaction.hits import HOLD, LONGEST, AnyDetector, Detector, Hit, SpanningDetector
 from tidegate.redaction.prefilter import Prefilter, Search, plain_words
 from tidegate.redaction.spans import PLACEHOLDER, Action
@@ -58,6 +58,7 @@ class Program:
         self._every = every
         self._asked: dict[int, tuple[list[Detector], list[SpanningDetector]]] = {}
         self._keys: dict[str, bool] = {}
+        self._plain_keys: set[str] = set()
         self._prefilter = Prefilter(every)
         self.anchor: Search = self._prefilter.search
         """The first place in `text[start:end]` without which nothing there can be a value."""
@@ -74,7 +75,30 @@ class Program:
 
     def clean(self, text: str) -> bool:
         """Nothing in this whole text can be a value. Cheap, and False only means "perhaps"."""
-        return is_plain(text) and self.anchor(text, 0, len(text)) is None
+        # Most texts are as plain as that, and a call is saved.
+        plain = (text.isascii() and odd(text) is None) or is_plain(text)
+        return plain and self.anchor(text, 0, len(text)) is None
+
+    def plain_keys(self, keys: Collection[str]) -> bool:
+        """None of these names of fields can be a value, or says that a secret follows.
+
+        Cheap, and False only means "perhaps". Names are remembered, so that those which come again
+        and again are judged once; texts that somebody uses as a key are not, nor is what may be a
+        value.
+        """
+        return self._plain_keys.issuperset(keys) or all(map(self._is_plain_key, keys))
+
+    def _is_plain_key(self, key: str) -> bool:
+        known = self._plain_keys
+        if key in known:
+            return True
+        if not self.clean(key) or self.secret_key(key):
+            return False
+        if len(key) <= _KEY_CHARS and key.isidentifier():
+            if len(known) >= _PLAIN_KEYS_MAX:
+                known.clear()  # who sends many names of their own slows nobody down for long
+            known.add(key)
+        return True
 
     def secret_key(self, key: str) -> bool:
         """A field of this name usually holds a secret."""
@@ -217,5 +241,6 @@ def _reach(detector: Detector) -> int:
 
 _ASKED_MAX = 1024
 _KEYS_MAX, _KEY_CHARS = 4096, 64
+_PLAIN_KEYS_MAX = 1024
 _REPLACING = frozenset({"mask", "partial", "hash"})
 _KEYWORD_TAILS = frozenset({"rd", "wd", "se", "de", "et", "en", "ey", "on"})

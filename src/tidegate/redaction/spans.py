@@ -40,10 +40,12 @@ class Counts(dict[str, int]):
     how many of each label left as they were, because they were only to be reported.
     """
 
-    def __init__(self, *args: Mapping[str, int], **labels: int) -> None:
-        super().__init__(*args, **labels)
-        self.unknown = 0
-        self.unscanned = 0
+    __slots__ = ("passed", "shown", "unknown", "unscanned")
+
+    def __init__(self, found: Mapping[str, int] | None = None, **labels: int) -> None:
+        if found or labels:  # every document gets one, and most hold nothing
+            self.update(found or {}, **labels)
+        self.unknown = self.unscanned = 0
         self.passed: dict[str, int] = {}
         self.shown: dict[str, int] = {}
 
@@ -66,6 +68,8 @@ class Counts(dict[str, int]):
 
     def add(self, other: "Counts") -> None:
         """Take over what another document counted."""
+        if not other and not other.unscanned and not other.unknown:
+            return
         for label, count in other.items():
             self[label] = self.get(label, 0) + count
         for label, count in other.shown.items():
