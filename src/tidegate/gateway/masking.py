@@ -70,8 +70,22 @@ class Masking:
         mode = self.tool_results
         if mode == "off":
             return value, Counts()
-        masked, found = guarded(lambda: redact_tree(value, _applied(self.policy_for(tenant), mode)))
+        masked, found = guarded(_masked, value, self.policy_for(tenant), mode)
         return (masked if mode == "enforce" else value), found
+
+    def mask_arguments(
+        self, texts: Mapping[str, object], tenant: str
+    ) -> tuple[Mapping[str, object], Counts]:
+        """What a client of `tenant` says to an MCP server: what may be sent, and what was found.
+
+        `texts` are JSON values by name, each a document of its own. The same object if nothing
+        in it changes.
+        """
+        mode = self.tool_arguments
+        if mode == "off":
+            return texts, Counts()
+        told, found = guarded(_told, texts, self.policy_for(tenant), mode)
+        return (told if mode == "enforce" else texts), found
 
     def policy_for(self, tenant: str) -> RedactionPolicy:
         """The policy of `tenant`."""
@@ -213,6 +227,22 @@ class Prompt:
             return self._body
         filled = guarded(self.holes.fill, self._body)
         return self._raw if filled == self._plain else filled
+
+
+def _masked(value: object, policy: RedactionPolicy, mode: Mode) -> tuple[object, Counts]:
+    return redact_tree(value, _applied(policy, mode))
+
+
+def _told(
+    texts: Mapping[str, object], policy: RedactionPolicy, mode: Mode
+) -> tuple[Mapping[str, object], Counts]:
+    applied, told, counts = _applied(policy, mode), texts, Counts()
+    for name, value in texts.items():
+        masked, found = redact_tree(value, applied)
+        counts.add(found)
+        if masked is not value:
+            told = {**told, name: masked}
+    return told, counts
 
 
 def _applied(policy: RedactionPolicy, mode: Mode) -> RedactionPolicy:

@@ -10,7 +10,6 @@ from typing import Final
 
 from tidegate import strictjson
 from tidegate.errors import MethodNotAllowed, TidegateError
-from tidegate.gateway.filters import guarded
 from tidegate.gateway.tool_requests.pages import opened
 from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolServer, Turn, no_session
 from tidegate.jsonrpc import (
@@ -53,7 +52,6 @@ from tidegate.mcp.eras import (
 from tidegate.mcp.listing import narrow_subscription
 from tidegate.mcp.sessions import RunningCalls, Session, Sessions
 from tidegate.policy import Allow, Decision, Deny
-from tidegate.redaction import Counts, redact_tree
 
 _PROBE: Final = "logging/setLevel"
 """What whoever may use something of a server may send to it."""
@@ -298,17 +296,13 @@ def note(turn: Turn, server: ToolServer | None, message: Call, decision: Decisio
 
 def _mask_texts(turn: Turn, plan: Plan) -> None:
     """Apply the redaction of tool arguments to every text of a message that will be forwarded."""
-    mode, texts = plan.server.masking.tool_arguments, texts_of(plan.message)
+    masking, texts = plan.server.masking, texts_of(plan.message)
+    mode = masking.tool_arguments
     if mode == "off" or not texts:
         return
-    policy = plan.server.masking.policy_for(turn.principal.tenant)
-    applied = policy if mode == "enforce" else policy.observing()
-    masked, counts = dict(texts), Counts()
-    for name, value in texts.items():
-        masked[name], found = guarded(redact_tree, value, applied)
-        counts.add(found)
+    masked, counts = masking.mask_arguments(texts, turn.principal.tenant)
     turn.trail.counts("redact_arguments", mode, counts, unscanned=counts.unscanned)
-    if mode == "enforce" and any(masked[name] is not texts[name] for name in texts):
+    if masked is not texts:
         changes = _changes(texts.get("arguments"), masked.get("arguments"))
         plan.headers = with_arguments(turn.headers, dict(changes))
         plan.message = with_texts(plan.message, masked)
