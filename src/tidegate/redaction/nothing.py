@@ -6,8 +6,8 @@ is found, and what becomes of it (leaves), what a text may hold (program).
 Most trees hold nothing, and a walk that could change them is work for nobody. "Perhaps" is no
 finding: whoever is told so walks the tree as if nobody had looked. "Nothing" has to be right. So
 this look is as strict as the walk everywhere, and stricter where being exact costs time: what lies
-below a field that names a secret, what has the letters of base64 and numbers of nine digits are
-left to it.
+below a field that names a secret, what has the letters of base64, long texts and numbers of nine
+digits are left to it.
 """
 
 from typing import TYPE_CHECKING
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from tidegate.redaction.program import Program
 
 _NUMBERS = (int, float)
+_LONG = 4096
 
 
 def holds_nothing(tree: object, program: "Program") -> bool:
@@ -54,7 +55,7 @@ def _holds_nothing_itself(holder: Holder, program: "Program", below: list[Holder
         members = enumerate(holder)
     for place, member in members:
         if isinstance(member, str):
-            if not program.clean(member) or _may_be_base64(member):
+            if _is_left(member) or not program.clean(member):
                 return False
         elif isinstance(member, list):
             if place in CONTENT_LISTS and may_be_cut(member, program.clean):
@@ -67,7 +68,8 @@ def _holds_nothing_itself(holder: Holder, program: "Program", below: list[Holder
     return True
 
 
-def _may_be_base64(text: str) -> bool:
+def _is_left(text: str) -> bool:
+    """It may be base64, or the search in it is the whole cost, and would be made twice."""
     return len(text) >= BASE64_LEAST and (
-        text.startswith("data:") or BASE64.fullmatch(text) is not None
+        len(text) > _LONG or text.startswith("data:") or BASE64.fullmatch(text) is not None
     )

@@ -225,6 +225,7 @@ def test_a_tree_that_is_too_deep_is_refused_by_the_walk(wrapped: type) -> None:
         {"password": ["hunter2hunter2"]},
         {"536-90-4399": 1},
         {"n": 100_000_000},
+        {"text": "word " * 1_000},
         {"data": BODY[:64], "mimeType": "image/png"},
         {"image_url": f"data:image/png;base64,{BODY[:80]}"},
         {"content": [{"text": "536-90-"}, {"text": "4399"}]},
