@@ -33,15 +33,19 @@ class Nothing(StrictInput):
 
 @strict_tool
 async def slow(call: Nothing, context: ToolContext) -> str:
-    """Waits for a file, and says when it began and when it was given up."""
+    """Waits for a word in a pipe, and says when it began and when it was given up."""
+    pipe, go = os.open("go", os.O_RDONLY | os.O_NONBLOCK), asyncio.Event()
+    asyncio.get_running_loop().add_reader(pipe, go.set)
     open("began", "w").close()
     try:
         await context.progress(1)
-        while not os.path.exists("go"):
-            await asyncio.sleep(0.01)
+        await go.wait()
     except asyncio.CancelledError:
         open("given-up", "w").close()
         raise
+    finally:
+        asyncio.get_running_loop().remove_reader(pipe)
+        os.close(pipe)
     return "went"
 
 @strict_tool
@@ -100,6 +104,7 @@ def headers_of(name: str) -> dict[str, str]:
 @contextmanager
 def serving(folder: Path, *options: str, **variables: str) -> Iterator[Served]:
     (folder / "some_tools.py").write_text(TOOLS)
+    os.mkfifo(folder / "go")
     process = subprocess.Popen(
         [sys.executable, "-m", "tidegate", "mcp", "serve", "--http", "127.0.0.1:0", *options],
         stdin=subprocess.DEVNULL,
@@ -208,7 +213,7 @@ def test_a_signal_lets_what_runs_end_and_then_the_process(tmp_path: Path, number
                 served.process.send_signal(number)
                 while await accepts(served):
                     pass  # fail_after bounds it
-                (tmp_path / "go").touch()
+                (tmp_path / "go").write_text("go")
 
     with serving(tmp_path, "some_tools:tools") as served:
         anyio.run(talk, served)

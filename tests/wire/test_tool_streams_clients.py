@@ -21,7 +21,9 @@ from tests.app.mcp_answers import BOTH
 from tests.app.mcp_world import TOKENS, World, ask, call
 from tests.conformance.harness import NODE, PLACE
 from tests.wire.gateways import VIEWER, config_text, serving
+from tests.wire.stdio_servers import until
 from tests.wire.test_tool_traffic_clients import gateway
+from tidegate import sse
 from tidegate.demo.listener import bind, listening
 from tidegate.testing.asgi import WAIT_S
 
@@ -34,16 +36,32 @@ MINE = "of nobody else"
 
 
 class Events(EventStore):
-    """Keeps everything, as the examples of the SDK do, for all sessions together."""
+    """Keeps everything, as the examples of the SDK do, for all sessions together.
+
+    Whoever comes back waits until the call is `over`, which it is unless somebody has cleared
+    that: the SDK forgets an answer that comes while it goes through what it has kept. `returned`
+    is set when somebody has got what there was.
+    """
 
     def __init__(self) -> None:
         self.kept: list[tuple[str, Any]] = []
+        self.over, self.returned = asyncio.Event(), asyncio.Event()
+        self.over.set()
 
     async def store_event(self, stream_id: str, message: Any) -> str:
         self.kept.append((stream_id, message))
+        if MINE in str(message):
+            self.over.set()
         return f"{len(self.kept)}"
 
     async def replay_events_after(self, last_event_id: str, send_callback: Any) -> str | None:
+        async with asyncio.timeout(WAIT_S):
+            await self.over.wait()
+        stream = await self._replay(last_event_id, send_callback)
+        self.returned.set()
+        return stream
+
+    async def _replay(self, last_event_id: str, send_callback: Any) -> str | None:
         last = int(last_event_id)
         if not 0 < last <= len(self.kept):
             return None
@@ -59,17 +77,21 @@ class Server:
 
     def __init__(self) -> None:
         self.events = Events()
-        self.go = asyncio.Event()
         self.closed = 0
         server = MCPServer("resumable")
 
         @server.tool()
         async def let_go(times: int, context: Context) -> str:
             await context.report_progress(1, 2)
-            for _ in range(times):
+            for left in reversed(range(times)):
+                self.events.returned.clear()
+                if not left:
+                    self.events.over.clear()
                 await context.close_sse_stream()
                 self.closed += 1
-                await asyncio.sleep(3 * RETRY_MS / 1000)  # noqa: TID251 - the client comes back
+                if left:
+                    async with asyncio.timeout(WAIT_S):
+                        await self.events.returned.wait()
             return MINE
 
         @server.tool()
@@ -99,13 +121,6 @@ async def client_of(url: str, heard: list[Any], role: str = "viewer") -> AsyncIt
             Client(transport, mode="legacy", message_handler=hear) as client,
         ):
             yield client
-
-
-async def until(true: Any) -> None:
-    """Until it holds, which others bring about."""
-    async with asyncio.timeout(WAIT_S):
-        while not true():
-            await asyncio.sleep(0.01)  # noqa: TID251
 
 
 def steps(world: World, stage: str) -> list[Any]:
@@ -183,18 +198,17 @@ async def session_of(http: httpx2.AsyncClient, url: str) -> dict[str, str]:
 
 
 async def first_of(http: httpx2.AsyncClient, url: str, headers: dict[str, str]) -> tuple[int, str]:
-    """The status of a GET and what comes first, if it is a stream that says something."""
+    """The status of a GET and what comes before the server says that there is no more yet."""
     listening = {"accept": "text/event-stream", "mcp-protocol-version": "2025-11-25", **headers}
     async with http.stream("GET", url, headers=listening) as answer:
         said = ""
-        try:
-            async with asyncio.timeout(3.0):
-                async for text in answer.aiter_text():
-                    said += text
-                    if MINE in said:
-                        break
-        except TimeoutError:
-            pass
+        async with asyncio.timeout(WAIT_S):
+            async for text in answer.aiter_text():
+                said += text
+                if any(
+                    not event.data for event in sse.Decoder(1 << 20, marks=True).feed(said.encode())
+                ):
+                    break
         return answer.status_code, said
 
 
