@@ -27,6 +27,7 @@ class FakeProcess:
         self.generation = 0
         self.running = False
         self.listener: Callable[[Tree], None] | None = None
+        self.over: Callable[[], None] | None = None
         self.heard: list[tuple[int, str]] = []
         self.told: list[str] = []
 
@@ -44,6 +45,8 @@ class FakeProcess:
 
     def crash(self) -> None:
         self.running, self.generation = False, self.generation + 1
+        if self.over is not None:
+            self.over()
 
     def say(self, method: str, **params: object) -> None:
         assert self.listener is not None

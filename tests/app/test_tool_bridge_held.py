@@ -167,6 +167,29 @@ def test_a_process_that_ends_while_it_is_asked_is_asked_again_in_its_next_life()
     run(body)
 
 
+def test_whoever_listens_to_a_process_that_ends_hears_of_it_and_subscribes_anew() -> None:
+    async def body() -> None:
+        piped = Piped(polite)
+        assert await tells(piped, SUBSCRIBE) == {}
+        wish = listening(resourceSubscriptions=["test://b"])
+        async with piped.hearing(wish, MODERN) as following:
+            assert "method" in await following()
+            with piped.carrier.listening(VERA, "bridged.1", Revision(LEGACY[0])) as exchange:
+                await exchange.head()
+                piped.process.crash()
+                assert (await following())["id"] == "sub"
+                assert await reader(exchange)() is None
+        piped.process.told.clear()
+        with piped.carrier.listening(VERA, "bridged.1", Revision(LEGACY[0])) as exchange:
+            await exchange.head()
+            assert piped.process.told == [SUBSCRIBE]
+            piped.process.say("notifications/resources/updated", uri="test://a")
+            assert (await reader(exchange)())["params"] == {"uri": "test://a"}
+        await piped.carrier.close()
+
+    run(body)
+
+
 def test_what_could_not_be_asked_is_not_asked_for_behind_the_client_s_back() -> None:
     async def server(process: FakeProcess, request: Request) -> Any:
         params: Any = request.params or {}

@@ -113,6 +113,8 @@ class Process(Protocol):
     """Another number is another process, which knows nothing of what the one before was told."""
     listener: Callable[[Tree], None] | None
     """Hears every message that belongs to no request."""
+    over: Callable[[], None] | None
+    """Called when the process has ended."""
 
 
 def about(incoming: Incoming, own_id: str, status: int) -> Incoming:

@@ -51,7 +51,7 @@ class BridgedServer:
         self.clock = clock
         self.is_process = process is not None
         if process is not None:
-            process.listener = self._said_aside
+            process.listener, process.over = self._said_aside, self._life_over
         self.times = times
         self.params = ParamHeaders()
         self.speaks: dict[bool, bool | None] = {True: None, False: None}
@@ -200,6 +200,10 @@ class BridgedServer:
             return line
         self.drop(line)
         return None
+
+    def _life_over(self) -> None:
+        """Whoever listens hears at once that there is nothing more, and asks again."""
+        self._current(NOBODY)
 
     def _said_aside(self, message: Tree) -> None:
         note, line = sort(Incoming(message), None), self._current(NOBODY)

@@ -81,6 +81,8 @@ class ChildCarrier:
         """Changes whenever a process begins or has ended: what it knew of us is gone."""
         self.listener: Callable[[Tree], None] | None = None
         """Gets every notification of the server that belongs to no call."""
+        self.over: Callable[[], None] | None = None
+        """Called when a process has ended, before its calls hear of it."""
         self._settings = settings
         self._backoff = Backoff(settings.pace)
         self._life: Life | None = None
@@ -270,6 +272,8 @@ class ChildCarrier:
     def _ended(self, life: Life) -> None:
         self.generation += 1
         self._life, self._dying = None, life
+        if self.over is not None:
+            self.over()
         if self._refusal is not None:
             return
         now_s = self._settings.clock.monotonic_s()
