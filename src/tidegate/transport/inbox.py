@@ -87,7 +87,7 @@ class Inbox:
         """Begin the attempt; once per inbox. One that was failed before does not begin."""
         if self._failure is not None:
             return
-        if self._attempt is not None:
+        if self._attempt is not None or self._ended:
             raise RuntimeError("an inbox collects one attempt")
         self._attempt = transport.start(request, self, connect_s=connect_s)
 
@@ -120,16 +120,21 @@ class Inbox:
         It counts whether or not somebody waits: disarm before giving time to others. Moving it
         later, as every event of a stream does, costs a comparison and no timer.
         """
-        if self._over:
+        self.arm_in(at_monotonic_s - self._clock.monotonic_s())
+
+    def arm_in(self, delay_s: float) -> None:
+        """The same, so many seconds from now."""
+        if self.over:
             return
-        delay_s = max(0.0, at_monotonic_s - self._clock.monotonic_s())
-        self._due_s = self._loop.time() + delay_s
+        delay_s = max(0.0, delay_s)
+        now_s = self._loop.time()
+        self._due_s = now_s + delay_s
         self._overslept = False
         if self._timer is not None:
             if self._timer_s <= self._due_s:
                 return
             self._timer.cancel()
-        self._look_in(delay_s)
+        self._look_in(delay_s, now_s)
 
     def disarm(self) -> None:
         """No deadline until the next `arm`."""
@@ -141,17 +146,17 @@ class Inbox:
         Its connection can then be used again. An attempt that has not ended by then is aborted.
         The reader has left: `head` and `read` are not called any more.
         """
-        if self._over:
+        if self.over:
             return
         self._leaving = True
         self._forget()
         if self._closed is not None:
             self._closed(self)
-        self.arm(self._clock.monotonic_s() + within_s)
+        self.arm_in(within_s)
 
     def fail(self, failure: Failure) -> None:
         """End the attempt from our side: what arrived is still read, then AttemptFailed."""
-        if self._over:
+        if self.over:
             return
         if self._attempt is not None:
             self._attempt.abort()
@@ -159,15 +164,15 @@ class Inbox:
 
     def close(self) -> None:
         """Abort what still runs and forget what is held; idempotent."""
-        if self._leaving and not self._over:
+        if self._leaving and not self.over:
             return
         if self._closed is not None:
             self._closed(self)
+        if self._attempt is not None:
+            self._attempt.abort()
         self._finish()
         self._chunks.clear()
         self._bytes = 0
-        if self._attempt is not None and not self._ended:
-            self._attempt.abort()
         if not self._ended and self._failure is None:
             self._failure = Failure.RESET
         self._wake()
@@ -218,7 +223,8 @@ class Inbox:
         return self._bytes
 
     @property
-    def _over(self) -> bool:
+    def over(self) -> bool:
+        """Whether nothing more can arrive; what did may still have to be read."""
         return self._ended or self._failure is not None
 
     def _forget(self) -> None:
@@ -229,6 +235,8 @@ class Inbox:
             self._attempt.resume()
 
     def _finish(self) -> None:
+        # It holds us: without the two of them in a ring nobody has to look for them.
+        self._attempt = None
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -248,21 +256,22 @@ class Inbox:
 
     def _on_timer(self) -> None:
         self._timer = None
-        if self._over or self._due_s == _NEVER:
+        if self.over or self._due_s == _NEVER:
             return
-        left_s = self._due_s - self._loop.time()
+        now_s = self._loop.time()
+        left_s = self._due_s - now_s
         # A loop's clock may be rounded to milliseconds: below one, it is over.
         if left_s > 0.001:
-            self._look_in(left_s)
+            self._look_in(left_s, now_s)
             return
         if -left_s > _LATE_S and not self._overslept:
             self._overslept = True
-            self._look_in(_CATCH_UP_S)
+            self._look_in(_CATCH_UP_S, now_s)
             return
         self.fail(Failure.TIMEOUT)
 
-    def _look_in(self, seconds: float) -> None:
-        self._timer_s = self._loop.time() + seconds
+    def _look_in(self, seconds: float, now_s: float) -> None:
+        self._timer_s = now_s + seconds
         self._timer = self._loop.call_later(seconds, self._on_timer)
 
 

@@ -1,6 +1,8 @@
 """The awaitable side of an attempt: order, deadlines, pressure, one end; without a socket."""
 
 import asyncio
+import gc
+import weakref
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -262,6 +264,30 @@ def test_a_cancelled_reader_leaves_the_inbox_usable() -> None:
         assert await inbox.read() == b"one"
 
     play(body)
+
+
+@pytest.mark.parametrize("end", ["end", "failure", "left"])
+def test_what_has_ended_is_given_up_without_being_looked_for(end: str) -> None:
+    """An attempt holds its inbox: a ring would wait for the garbage collector at each request."""
+
+    async def body() -> None:
+        inbox, transport = Inbox(SystemClock()), FakeTransport()
+        with inbox:
+            inbox.start(transport, REQUEST, connect_s=1)
+            inbox.arm(SystemClock().monotonic_s() + 60)
+            if end == "end":
+                inbox.on_end()
+            elif end == "failure":
+                inbox.on_failure(Failure.RESET)
+        held = weakref.ref(transport)
+        del inbox, transport
+        assert held() is None
+
+    gc.disable()
+    try:
+        asyncio.run(body())
+    finally:
+        gc.enable()
 
 
 def test_misuse_is_refused() -> None:

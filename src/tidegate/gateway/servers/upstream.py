@@ -187,7 +187,7 @@ class Exchange:
             return None
         if self._endless:
             self._inbox.disarm()
-        else:
+        elif not self._inbox.over:
             self._arm()
         try:
             data = await self._inbox.read()
@@ -206,5 +206,4 @@ class Exchange:
         self._inbox.let_end(_POOL_GRACE_S)
 
     def _arm(self) -> None:
-        now_s = self._clock.monotonic_s()
-        self._inbox.arm(min(now_s + self._times.idle_s, self._due_s))
+        self._inbox.arm_in(min(self._times.idle_s, self._due_s - self._clock.monotonic_s()))
