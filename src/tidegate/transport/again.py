@@ -85,13 +85,13 @@ class Addresses:
         known = self._known.get(request.url)
         if known is None:
             return None
-        fields = request_fields(request.headers)
-        lines = [f"{request.method} {known.target} HTTP/1.1", f"Host: {known.host}"]
-        lines += [f"{name}: {value}" for name, value in fields]
+        lines = [f"{request.method} {known.target} HTTP/1.1\r\nHost: {known.host}"]
+        lines += [f"{name}: {value}" for name, value in request_fields(request.headers)]
         if request.body or request.method not in _WITHOUT_LENGTH:
             lines.append(f"Content-Length: {len(request.body)}")
         text = "\r\n".join(lines)
-        breaks = len(lines) - 1
+        # Each of ours has one, and the first of them two lines.
+        breaks = len(lines)
         if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
             return None  # aiohttp says what is wrong with it
         return f"{text}\r\n\r\n".encode()

@@ -19,6 +19,7 @@ import logging
 import ssl
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Final
 
 import aiohttp
@@ -294,10 +295,11 @@ class _Attempt:
     def _tell_head(self, answer: Answer) -> None:
         if answer.status < 200:
             raise DecodeError("an upgrade nobody asked for")
-        if sum(len(name) + len(value) for name, value in answer.raw_headers) > _HEAD_BYTES:
+        if sum(map(len, chain.from_iterable(answer.raw_headers))) > _HEAD_BYTES:
             self._fail(Failure.TOO_LARGE)
             return
-        self._decoder = decoder_for(",".join(answer.headers.getall("Content-Encoding", ())))
+        if "Content-Encoding" in answer.headers:
+            self._decoder = decoder_for(",".join(answer.headers.getall("Content-Encoding")))
         self._has_told_head = True
         self._sink.on_head(answer.status, response_fields(answer.raw_headers))
 

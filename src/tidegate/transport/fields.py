@@ -17,18 +17,21 @@ _NOT_PASSED_ON: Final = frozenset(
 _OURS_TO_SET: Final = frozenset(
     name.decode() for name in (*_NOT_PASSED_ON, b"expect", b"host") if name != b"content-encoding"
 )
-_BY_DEFAULT: Final = (
+_BY_DEFAULT: Final = {
     # A compressed event stream tends to be held back by whoever compresses it.
-    ("Accept-Encoding", "identity"),
-    ("User-Agent", f"tidegate/{__version__}"),
-)
+    "accept-encoding": ("Accept-Encoding", "identity"),
+    "user-agent": ("User-Agent", f"tidegate/{__version__}"),
+}
 
 
 def request_fields(pairs: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
     """What goes out beside Host and the framing."""
-    fields = [pair for pair in pairs if pair[0].lower() not in _OURS_TO_SET]
-    named = {name.lower() for name, _ in fields}
-    return fields + [pair for pair in _BY_DEFAULT if pair[0].lower() not in named]
+    names = [name.lower() for name, _ in pairs]
+    fields = list(pairs)
+    if not _OURS_TO_SET.isdisjoint(names):
+        fields = [pair for pair in pairs if pair[0].lower() not in _OURS_TO_SET]
+    fields += [pair for name, pair in _BY_DEFAULT.items() if name not in names]
+    return fields
 
 
 def response_fields(raw: Iterable[tuple[bytes, bytes]]) -> Mapping[str, str]:
