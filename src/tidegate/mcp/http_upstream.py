@@ -6,7 +6,6 @@ gateway.servers.upstream. Does not live here: what a message means to the client
 """
 
 from dataclasses import dataclass, field, replace
-from enum import Enum
 from typing import Final
 
 from tidegate import sse, strictjson
@@ -126,12 +125,6 @@ class AnswerTooLarge(ValueError):
     """The body, or one event of it, is larger than the bound."""
 
 
-class _Form(Enum):
-    UNKNOWN = "unknown"
-    JSON = "json"
-    EVENTS = "events"
-
-
 class AnswerReader:
     """Body bytes in, messages out; the cuts between the chunks make no difference.
 
@@ -141,60 +134,64 @@ class AnswerReader:
     ids of their events, and an id without a message comes with the value None.
     """
 
-    __slots__ = ("_decoder", "_form", "_head", "_max", "_pieces", "_size")
+    __slots__ = ("_decoder", "_head", "_is_json", "_marks", "_max", "_pieces", "_size")
 
     def __init__(self, max_bytes: int, *, marks: bool = False) -> None:
         self._max = max_bytes
-        self._form = _Form.UNKNOWN
+        self._marks = marks
         self._head = b""
         self._pieces: list[bytes] = []
         self._size = 0
-        self._decoder = sse.Decoder(max_bytes, marks=marks)
+        # Until one of them is so, the form is not known.
+        self._is_json = False
+        self._decoder: sse.Decoder | None = None
 
     @property
     def is_stream(self) -> bool:
         """Whether the body is an event stream, as far as it was read."""
-        return self._form is _Form.EVENTS
+        return self._decoder is not None
 
     @property
     def held_bytes(self) -> int:
         """How much the rest of a message, or the end, has to be parsed with."""
-        return self._decoder.held_bytes if self.is_stream else self._size
+        return self._size if self._decoder is None else self._decoder.held_bytes
 
     def feed(self, chunk: bytes) -> list[Incoming]:
         """The messages that `chunk` completes. Raises AnswerTooLarge."""
-        if self._form is _Form.UNKNOWN:
-            self._head += chunk
-            chunk = self._decide()
-        if self._form is _Form.JSON:
+        if self._decoder is None and not self._is_json:
+            chunk = self._decide(chunk)
+        if self._decoder is not None:
+            try:
+                events = self._decoder.feed(chunk)
+            except sse.EventTooLarge:
+                raise AnswerTooLarge from None
+            return [incoming for event in events for incoming in _messages(event)]
+        if self._is_json:
             self._size += len(chunk)
             if self._size > self._max:
                 raise AnswerTooLarge
             self._pieces.append(chunk)
-            return []
-        try:
-            events = self._decoder.feed(chunk)
-        except sse.EventTooLarge:
-            raise AnswerTooLarge from None
-        return [incoming for event in events for incoming in _messages(event)]
+        return []
 
     def finish(self) -> list[Incoming]:
         """The messages that the end of the body completes."""
-        if self._form is not _Form.JSON:
-            return []
-        return parse(b"".join(self._pieces))
+        return parse(b"".join(self._pieces)) if self._is_json else []
 
-    def _decide(self) -> bytes:
-        """Settle the form once a byte tells; returns what was held back for it."""
-        start = self._head.removeprefix(_BOM).lstrip(_BLANKS)
-        if not start or _BOM.startswith(self._head):
-            if len(self._head) > self._max:
+    def _decide(self, chunk: bytes) -> bytes:
+        """Settle the form once a byte tells; returns that and what was held back for it."""
+        head = self._head + chunk
+        start = head.removeprefix(_BOM).lstrip(_BLANKS)
+        if not start or _BOM.startswith(head):
+            if len(head) > self._max:
                 raise AnswerTooLarge
+            self._head = head
             return b""
-        is_json = start[:1] in b"{["
-        self._form = _Form.JSON if is_json else _Form.EVENTS
-        held, self._head = (start if is_json else self._head), b""
-        return held
+        self._head = b""
+        if start[:1] in b"{[":
+            self._is_json = True
+            return start
+        self._decoder = sse.Decoder(self._max, marks=self._marks)
+        return head
 
 
 def _messages(event: sse.Event) -> list[Incoming]:
