@@ -92,11 +92,12 @@ def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> McpHeaders:
     flaw = None
     accepted: list[str] = []
     for raw_name, raw_value in headers:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
-        if name == "accept":
-            accepted.append(value)
-        if not name.startswith("mcp-") and name != "traceparent":
+        lower = raw_name.lower()
+        if lower == b"accept":
+            accepted.append(raw_value.decode("latin-1").strip(" \t"))
+        if not lower.startswith(b"mcp-") and lower != b"traceparent":
             continue
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
         if name in found:
             flaw = "a header of MCP is there twice"
         elif name != "traceparent" and _VISIBLE.fullmatch(value) is None:
