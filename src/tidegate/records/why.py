@@ -14,6 +14,9 @@ Step = Mapping[str, object]
 Steps = Sequence[Step]
 
 _ASKED = ("tool", "resource", "prompt")
+_PLACES = MappingProxyType(
+    {"redact_arguments": "arguments", "redact_result": "result, after the server had answered"}
+)
 _SKIPPED = MappingProxyType({"open": "its breaker is open", "cooling": "it rests"})
 
 
@@ -78,7 +81,9 @@ def _never_fits(steps: Steps) -> str:
 def _blocked(steps: Steps) -> str:
     found = [step for step in steps if step.get("verdict") == "block"]
     who = f"Detector {_value(found[-1], 'detector')}" if found else "A detector"
-    place = "answer" if _stage(steps, "attempt") else "request"
+    place = _PLACES.get(str(found[-1].get("stage"))) if found else None
+    if place is None:
+        place = "answer" if _stage(steps, "attempt") else "request"
     return f"{who} blocks what it found in the {place}."
 
 

@@ -68,6 +68,10 @@ def test_a_block_names_its_detector_and_its_side() -> None:
     assert told("gateway.content_blocked", **block) == f"{told_of} request."
     assert told("gateway.content_blocked", SPARE_OK, **block) == f"{told_of} answer."
     assert told("gateway.content_blocked") == "A detector blocks what it found in the request."
+    arguments = {**block, "stage": "redact_arguments"}
+    assert told("gateway.content_blocked", **arguments) == f"{told_of} arguments."
+    result = {**block, "stage": "redact_result"}
+    assert told("gateway.content_blocked", **result).startswith(f"{told_of} result, after")
 
 
 def test_an_answer_that_could_not_be_checked_names_the_classifier_if_one_was_asked() -> None:
@@ -163,7 +167,14 @@ def test_every_code_of_a_client_has_a_sentence() -> None:
         if isinstance(kind, type):
             assert told(kind.code).endswith("."), name
     assert told("gateway.invalid_request") == errors.InvalidRequest.public_message
-    words = ["cancelled", "unknown_method", "invalid_params", "invalid_cursor", "unknown_task", "odd_name"]
+    words = [
+        "cancelled",
+        "unknown_method",
+        "invalid_params",
+        "invalid_cursor",
+        "unknown_task",
+        "odd_name",
+    ]
     assert all(told(word).endswith(".") for word in [*words, "nothing_allowed"])
 
 

@@ -9,7 +9,7 @@ from functools import partial
 from typing import Final
 
 from tidegate import strictjson
-from tidegate.errors import MethodNotAllowed, TidegateError
+from tidegate.errors import ContentBlocked, MethodNotAllowed, TidegateError
 from tidegate.gateway.tool_requests.pages import opened
 from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolServer, Turn, no_session
 from tidegate.jsonrpc import (
@@ -163,6 +163,8 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
             decision = opened(turn, plan, message, decision, sessions)
         elif message.method == LISTEN:
             decision = _narrow(turn, plan, decision, sessions)
+    if message.method == "tools/call":
+        plan.decision = decision
     note(turn, server, message, decision)
     if isinstance(decision, Deny):
         deny(turn, plan, message, decision)
@@ -211,10 +213,19 @@ def mask(turn: Turn, plans: Sequence[Plan]) -> None:
         try:
             _mask_texts(turn, plan)
         except TidegateError as error:
+            note_refused(turn, "redact_arguments", error)
             if isinstance(plan.message, Response):
                 _answer_instead(plan, plan.message, error)
             else:
                 plan.refuse(error, turn)
+
+
+def note_refused(turn: Turn, stage: str, error: TidegateError) -> None:
+    """The step of a redaction that lets nothing pass: what it found, or that it failed."""
+    if isinstance(error, ContentBlocked):
+        turn.trail.step(stage, "block", detector=error.kind)
+    else:
+        turn.trail.step(stage, "fail", code=error.code)
 
 
 def _answer_instead(plan: Plan, answer: Response, error: TidegateError) -> None:
@@ -326,6 +337,7 @@ __all__ = [
     "may_use",
     "narrowed",
     "note",
+    "note_refused",
     "place",
     "place_ending",
     "place_listening",

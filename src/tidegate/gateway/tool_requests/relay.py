@@ -20,7 +20,9 @@ from tidegate.gateway.servers.carrier import Carrier, Exchange
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
 from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected, Shaper
+from tidegate.gateway.tool_requests.call import note_refused
 from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, UntilEnded
+from tidegate.gateway.tool_requests.offered import OfferGate
 from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumables
@@ -74,6 +76,7 @@ class ToolRelay:
         self.carriers = carriers
         self._clock = clock
         self.pins = pins
+        self.offers = OfferGate(pins, carriers, clock)
         self.times = times = times or ToolTimes()
         self.resumables = Resumables(clock, resume_s=times.resume_s)
         self.shared = shared or ToolSessions(Sessions(), clock)
@@ -233,6 +236,8 @@ class ToolRelay:
             body = error_of(error, turn.responder.request_id, id=plan.request.id)
             answer, word = Answer(body, error.status), error.code
         except TidegateError as error:  # the redactor: nothing unmasked leaves
+            turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
+            note_refused(turn, "redact_result", error)
             body = error_of(error, turn.responder.request_id, id=plan.request.id)
             answer, word = Answer(body), error.code
         if word == "ok":
@@ -290,6 +295,7 @@ class ToolRelay:
                 size = incoming.size_bytes
                 if isinstance(message, Reply):
                     shaper.running.answered = True
+                    self.offers.listed(shaper.turn, plan, message)
                     shaper.pinned = await self.pins.listed(plan, message)
                     answer = await beside_the_loop(size, shaper.reply, message, status)
                     mark = UNMARKED if client.resumable is None else marking(incoming)
