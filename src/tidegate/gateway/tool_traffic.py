@@ -90,6 +90,7 @@ class ToolTraffic:
 
     async def close(self) -> None:
         """Settle what calls hold that nobody came back for."""
+        await self.relay.offers.close()
         await self.relay.resumables.close()
 
     async def serve(self, scope: Scope, receive: Receive, responder: Responder) -> None:
@@ -143,12 +144,14 @@ class ToolTraffic:
         await relay.shared.prepare(turn, messages)
         judging = judge if turn.policy.federation is None else judge_among
         plans = [judging(turn, each, relay.sessions, relay.calls) for each in messages]
+        intent = self._accounting.recorder.intent
+        await relay.offers.calls(turn, plans, messages, intent)
+        await relay.pins.calls(turn, plans, messages, intent)
         await beside_the_loop(len(data), mask, turn, plans)
-        await relay.pins.calls(turn, plans, messages, self._accounting.recorder.intent)
         async with AsyncExitStack() as stack:
             charges = await self._reserve(turn, plans, stack)
             if any(plan.forwards for plan in plans):
-                await self._accounting.recorder.intent(turn.trail)
+                await intent(turn.trail)
             for charge in charges:
                 charge.commit()
             if isinstance(message, Batch):

@@ -88,6 +88,8 @@ def _named(
         return
     plan.server, plan.message = turn.policy.servers[found.server], found.message
     decision = decided(turn, plan.server, found.message, sessions)
+    if message.method == "tools/call":
+        plan.decision = decision
     note(turn, plan.server, found.message, decision)
     if isinstance(decision, Deny):
         deny(turn, plan, message, decision)

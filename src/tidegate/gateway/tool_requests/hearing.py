@@ -116,6 +116,7 @@ class Hearing:
         size = incoming.size_bytes
         if isinstance(message, Reply):
             self.shaper.running.answered = True
+            self._relay.offers.listed(self._turn, self._plan, message)
             self.shaper.pinned = await self._relay.pins.listed(self._plan, message)
             return await beside_the_loop(size, self.shaper.reply, message, 200)
         if (data := await self._shaped(size, message)) is not None:

@@ -1,35 +1,31 @@
 """What do the pins say about the messages of one MCP request?
 
 Lives here: the two places where the path asks, before calls are forwarded and when a list comes
-back, and how the gateway itself asks a server for its whole list. Does not live here: when that
-has to be (pins.checked), what a difference means (mcp.pins).
+back. Does not live here: when a list has to be looked at (pins.checked), how it is asked for
+(asked_lists), what a difference means (mcp.pins).
 """
 
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from typing import TYPE_CHECKING, Final
 
+from tidegate.errors import StoreUnavailable
 from tidegate.gateway.pins.checked import Pins
-from tidegate.gateway.pins.known import Where
-from tidegate.gateway.servers.bridge_line import CLIENT
-from tidegate.gateway.servers.carrier import Carrier
+from tidegate.gateway.pins.known import Since, Where
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.tool_requests.asked_lists import LIST, AskedList
 from tidegate.gateway.tool_requests.call import deny
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn, no_session
-from tidegate.jsonrpc import Code, Id, Notification, Request, Tree
-from tidegate.mcp.answers import Incoming, Note, Reply, generic, sort
-from tidegate.mcp.bridging import Envelope, own_request
+from tidegate.jsonrpc import Notification, Request
+from tidegate.mcp.answers import Note, Reply, generic
 from tidegate.mcp.denials import Refusal
-from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.pins import Verdicts
 
 if TYPE_CHECKING:
     from tidegate.records.entries import Trail
 
 TOOLS_CHANGED: Final = "notifications/tools/list_changed"
-LIST: Final = "tools/list"
-_MOST_PAGES: Final = 200
-_MOST_TOOLS: Final = 10_000
 
 
 class PinGate:
@@ -56,14 +52,15 @@ class PinGate:
             tool, server = plan.charged_tool, plan.server
             if tool is None or server.pin == "off":
                 continue
-            source = _Listing(self._carriers, turn, plan)
+            source = AskedList(self._carriers, turn, plan, word="pins")
             if not intended and self._pins.is_due(server.name, source):
                 await intent(turn.trail)
                 intended = True
             try:
                 verdicts = await self._pins.before_call(server.name, server.pin, tool, source)
             except ServerFailed as failed:
-                _fail(turn, plan, failed)
+                turn.trail.step("pin", "deny", server=server.name, reason=f"pin_{failed.reason}")
+                fail(turn, plan, failed)
                 continue
             if server.pin == "block":
                 # What was compared is what runs now: whatever is started later was not.
@@ -74,10 +71,22 @@ class PinGate:
             if decision is not None and isinstance(message, Request | Notification):
                 deny(turn, plan, message, decision)
 
+    def since(self, server: ToolServer) -> Since:
+        """Where the server is reached now, and what it has said of changes until now."""
+        return self._pins.since(server.name, self._where(server))
+
     def sending(self, plan: Plan) -> None:
         """It is sent now: a list is of whoever is reached now, as it is now."""
-        if plan.server.pin != "off" and plan.request.method == LIST:
-            plan.sent = self._pins.since(plan.server.name, self._where(plan.server))
+        if plan.request.method == LIST:
+            plan.sent = self.since(plan.server)
+
+    async def looked(self, server: ToolServer, tools: Sequence[object], since: Since) -> None:
+        """The whole list of the server, which somebody has asked for `since`: it is not asked for
+        again. If it cannot be compared, whoever calls a tool will hear of it."""
+        if server.pin != "off":
+            where = self._where(server)
+            with suppress(StoreUnavailable):
+                await self._pins.judge(server.name, server.pin, tools, since=since, where=where)
 
     async def listed(self, plan: Plan, reply: Reply) -> Verdicts | None:
         """What may be seen of a list that came back; None if that does not depend on pins.
@@ -111,98 +120,12 @@ class PinGate:
         return Where(server.place, self._carriers.life_of(server.place))
 
 
-class _Listing:
-    """The server of `plan`, asked for its tools in the words of this request."""
-
-    def __init__(self, carriers: Carriers, turn: Turn, plan: Plan) -> None:
-        self._carriers = carriers
-        self._turn = turn
-        self._plan = plan
-
-    def where(self) -> Where:
-        """See Source."""
-        place = self._plan.server.place
-        return Where(place, self._carriers.life_of(place))
-
-    def is_heard(self) -> bool:
-        """See Source."""
-        return self._carriers.is_heard(self._plan.server.place)
-
-    async def __call__(self) -> list[object]:
-        """See Source."""
-        carrier = self._carriers.of(self._plan.server.place)
-        tools: list[object] = []
-        cursor: str | None = None
-        for page in range(_MOST_PAGES):
-            asked = _page(self._turn, self._plan, page, cursor)
-            result = await _answered(carrier, self._turn, asked)
-            found = result.get("tools", [])
-            if not isinstance(found, list):
-                raise ServerFailed("malformed")
-            tools += found
-            following = result.get("nextCursor")
-            if not isinstance(following, str):
-                return tools
-            if following == cursor:
-                raise ServerFailed("malformed")
-            if len(tools) > _MOST_TOOLS:
-                break
-            cursor = following
-        raise ServerFailed("too_large")
-
-
 def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _page(turn: Turn, plan: Plan, page: int, cursor: str | None) -> Plan:
-    """Our own words in the client's revision: what a client adds to its own decides nothing."""
-    params: Tree = {} if cursor is None else {"cursor": cursor}
-    # Nobody else's: ids of requests are random.
-    own_id = f"{turn.responder.request_id}-pins-{page}"
-    version = turn.revision.version or ""
-    asked = own_request(own_id, LIST, params, version, Envelope(CLIENT))
-    return Plan(asked, plan.server, McpHeaders(traceparent=turn.headers.traceparent))
-
-
-async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree:
-    """The result of the server; empty if it has no tools at all. Raises ServerFailed."""
-    sent_id = plan.request.id
-    with carrier.exchange(plan.asked(turn)) as exchange:
-        status, _ = await exchange.head()
-        if status == 404 and turn.upstream_session is not None:
-            raise ServerFailed("session_ended")
-        if not 200 <= status < 300 and status not in (400, 404):
-            raise ServerFailed("refused" if 400 <= status < 500 else "status")
-        while (arrived := await exchange.read()) is not None:
-            for incoming in arrived:
-                message = sort(_ours(incoming, status, sent_id), sent_id)
-                if isinstance(message, Reply):
-                    exchange.let_end()
-                    return _result(message)
-    raise ServerFailed("no_answer")
-
-
-def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:
-    """A refusal without an id is about the only thing that was asked."""
-    value = incoming.value
-    if status < 300 or not isinstance(value, dict) or "error" not in value:
-        return incoming
-    return incoming.about(sent_id)
-
-
-def _result(reply: Reply) -> Tree:
-    result, error = reply.original, reply.message.get("error")
-    if isinstance(result, dict):
-        return result
-    if isinstance(error, dict) and error.get("code") == Code.METHOD_NOT_FOUND:
-        return {}
-    raise ServerFailed("refused" if error is not None else "malformed")
-
-
-def _fail(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
-    """Nobody knows what the tool is now, and mode block lets nothing pass that is not known."""
-    turn.trail.step("pin", "deny", server=plan.server.name, reason=f"pin_{failed.reason}")
+def fail(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
+    """The end of a plan: nobody knows what the tool is, and what is not known does not pass."""
     plan.forwards, plan.outcome = False, "gateway.upstream_failed"
     if not isinstance(plan.message, Request):
         return
@@ -212,4 +135,4 @@ def _fail(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
         plan.refusal = Refusal(generic(plan.message.id, turn.responder.request_id))
 
 
-__all__ = ["LIST", "TOOLS_CHANGED", "PinGate"]
+__all__ = ["LIST", "TOOLS_CHANGED", "PinGate", "fail"]

@@ -45,7 +45,7 @@ from tidegate.mcp.listing import changed_list, may_hear
 from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.servers import Place
 from tidegate.mcp.sessions import RunningCall, Session, owner_of
-from tidegate.policy import Allow, Principal
+from tidegate.policy import Allow, Decision, Principal
 from tidegate.records.entries import Trail
 
 _FEDERATED: Final = "tidegate:federation"
@@ -182,7 +182,7 @@ class Plan:
     for one that goes to `server`. `suspended`: the request ended without its answer and goes on.
     `sent`: of a list that is compared with pins, what was known when it was asked for.
     `ends`: the call of this client that the message cancels. `life`: that of a process whose tools
-    were compared for this message, see Asked.
+    were compared for this message, see Asked. `decision`: what the rules say of a call of a tool.
     """
 
     message: Message
@@ -196,6 +196,7 @@ class Plan:
     sent: Since | None = None
     ends: RunningCall | None = None
     life: int | None = None
+    decision: Decision | None = None
 
     @property
     def charged_tool(self) -> str | None:

@@ -1,0 +1,120 @@
+"""How does the gateway itself ask a server for its whole list of tools?
+
+Lives here: our own words, every page, and what is no answer. Does not live here: when that has to
+be (pins.checked, offered), what a list says (mcp.pins, mcp.offered), lists that clients ask for
+(pages, relay).
+"""
+
+from typing import Final
+
+from tidegate.gateway.pins.known import Where
+from tidegate.gateway.servers.bridge_line import CLIENT
+from tidegate.gateway.servers.carrier import Carrier
+from tidegate.gateway.servers.carriers import Carriers
+from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.tool_requests.turn import Plan, Turn
+from tidegate.jsonrpc import Code, Id, Tree
+from tidegate.mcp.answers import Incoming, Reply, sort
+from tidegate.mcp.bridging import Envelope, own_request
+from tidegate.mcp.eras import McpHeaders
+from tidegate.mcp.offered import MOST_NAMES
+
+LIST: Final = "tools/list"
+_MOST_PAGES: Final = 200
+
+
+class AskedList:
+    """The server of `plan`, asked for its tools in the words of this request. A Source of pins."""
+
+    def __init__(self, carriers: Carriers, turn: Turn, plan: Plan, *, word: str) -> None:
+        """`word` tells the requests apart that we send for one of a client."""
+        self._carriers = carriers
+        self._turn = turn
+        self._plan = plan
+        self._word = word
+
+    def where(self) -> Where:
+        """See Source."""
+        place = self._plan.server.place
+        return Where(place, self._carriers.life_of(place))
+
+    def is_heard(self) -> bool:
+        """See Source."""
+        return self._carriers.is_heard(self._plan.server.place)
+
+    async def __call__(self) -> list[object]:
+        """See Source; a server that knows no list has no tools."""
+        return await self.whole() or []
+
+    async def whole(self) -> list[object] | None:
+        """Every page of the list, as the server wrote it; None if it knows no list of tools.
+
+        Raises ServerFailed.
+        """
+        carrier = self._carriers.of(self._plan.server.place)
+        tools: list[object] = []
+        cursor: str | None = None
+        for page in range(_MOST_PAGES):
+            result = await _answered(carrier, self._turn, self._page(page, cursor))
+            if result is None:
+                return tools if page else None
+            found = result.get("tools", [])
+            if not isinstance(found, list):
+                raise ServerFailed("malformed")
+            tools += found
+            following = result.get("nextCursor")
+            if not isinstance(following, str):
+                return tools
+            if following == cursor:
+                raise ServerFailed("malformed")
+            if len(tools) > MOST_NAMES:
+                break
+            cursor = following
+        raise ServerFailed("too_large")
+
+    def _page(self, page: int, cursor: str | None) -> Plan:
+        """Our own words in the client's revision: what a client adds to its own decides nothing."""
+        turn = self._turn
+        params: Tree = {} if cursor is None else {"cursor": cursor}
+        # Nobody else's: ids of requests are random.
+        own_id = f"{turn.responder.request_id}-{self._word}-{page}"
+        asked = own_request(own_id, LIST, params, turn.revision.version or "", Envelope(CLIENT))
+        return Plan(asked, self._plan.server, McpHeaders(traceparent=turn.headers.traceparent))
+
+
+async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree | None:
+    """The result of the server; None if it does not know the method. Raises ServerFailed."""
+    sent_id = plan.request.id
+    with carrier.exchange(plan.asked(turn)) as exchange:
+        status, _ = await exchange.head()
+        if status == 404 and turn.upstream_session is not None:
+            raise ServerFailed("session_ended")
+        if not 200 <= status < 300 and status not in (400, 404):
+            raise ServerFailed("refused" if 400 <= status < 500 else "status")
+        while (arrived := await exchange.read()) is not None:
+            for incoming in arrived:
+                message = sort(_ours(incoming, status, sent_id), sent_id)
+                if isinstance(message, Reply):
+                    exchange.let_end()
+                    return _result(message)
+    raise ServerFailed("no_answer")
+
+
+def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:
+    """A refusal without an id is about the only thing that was asked."""
+    value = incoming.value
+    if status < 300 or not isinstance(value, dict) or "error" not in value:
+        return incoming
+    return incoming.about(sent_id)
+
+
+def _result(reply: Reply) -> Tree | None:
+    result, error = reply.original, reply.message.get("error")
+    if isinstance(result, dict):
+        return result
+    if isinstance(error, dict) and error.get("code") == Code.METHOD_NOT_FOUND:
+        return None
+    raise ServerFailed("refused" if error is not None else "malformed")
+
+
+__all__ = ["LIST", "AskedList"]

@@ -1,0 +1,165 @@
+"""Does the server have the tools that this MCP request calls, as far as its caller may know?
+
+Lives here: with `hide_denied: full`, asking a server for its list before a call of a name that is
+not known, and the same for one that is denied. Does not live here: when that has to be and what
+follows (mcp.offered), how the list is asked for (asked_lists), what was approved (pinned).
+"""
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from itertools import count
+from typing import TYPE_CHECKING, Final
+
+from tidegate.clock import Clock
+from tidegate.gateway.pins.known import Since
+from tidegate.gateway.servers.carriers import Carriers
+from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.tool_requests.asked_lists import LIST, AskedList
+from tidegate.gateway.tool_requests.call import deny
+from tidegate.gateway.tool_requests.pinned import PinGate, fail
+from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
+from tidegate.jsonrpc import Notification, Request, Response
+from tidegate.mcp.answers import Reply
+from tidegate.mcp.authorize import subject_of
+from tidegate.mcp.offered import NOT_OFFERED, Look, Offers, Step, admits_unknown, standing_of, step
+from tidegate.mcp.sessions import owner_of
+
+if TYPE_CHECKING:
+    from tidegate.records.entries import Trail
+
+    Intent = Callable[[Trail], Awaitable[None]]
+
+logger = logging.getLogger(__name__)
+
+_Seen = tuple[Since | None, Look]
+"""A look, and since when what it says is so; None if nobody knows who said it."""
+
+_LIST_S: Final = 30.0
+_MOST_LOOKS: Final = 3
+
+
+class OfferGate:
+    """Knows what servers offer, and asks them on behalf of the path. One per application."""
+
+    def __init__(self, pins: PinGate, carriers: Carriers, clock: Clock) -> None:
+        self._pins = pins
+        self._carriers = carriers
+        self._clock = clock
+        self._offers = Offers()
+        self._looking: dict[object, asyncio.Task[_Seen]] = {}
+        self._words = map("offer{}".format, count())
+
+    async def calls(
+        self, turn: Turn, plans: Sequence[Plan], asked: Sequence[object], intent: "Intent"
+    ) -> None:
+        """Answer every call of a tool that the server does not list like one that is denied, and
+        the other way around; elements of a batch each by itself, notifications in silence.
+
+        `asked` are the messages of the client that `plans` came of. `intent` is awaited before a
+        list of the server is asked for. Raises StoreUnavailable. Cost: for a tool that the server
+        has shown a look-up, else at most one list a second for a caller in a session.
+        """
+        if turn.policy.hide_denied != "full":
+            return
+        for plan, message in zip(plans, asked, strict=True):
+            if isinstance(message, Request | Notification) and plan.decision is not None:
+                await self._call(turn, plan, message, intent)
+
+    def listed(self, turn: Turn, plan: Plan, reply: Reply) -> None:
+        """A list came back that a client asked for: whatever is in it is offered."""
+        if turn.policy.hide_denied != "full" or plan.request.method != LIST or plan.sent is None:
+            return
+        since, result = plan.sent.until(self._pins.since(plan.server).where), reply.original
+        tools = result.get("tools") if isinstance(result, dict) else None
+        if since is not None and isinstance(tools, list):
+            self._offers.show(plan.server.name, since, tools)
+
+    async def close(self) -> None:
+        """End what runs."""
+        for task in self._looking.values():
+            task.cancel()
+
+    async def _call(
+        self, turn: Turn, plan: Plan, message: Request | Notification, intent: "Intent"
+    ) -> None:
+        server, called = plan.server, plan.message
+        subject = None if isinstance(called, Response) else subject_of(called)
+        if plan.decision is None or subject is None:
+            return
+        standing = standing_of(plan.decision)
+        look: Look | None = None
+        follows: Step = "look"
+        for _ in range(_MOST_LOOKS):
+            since = self._pins.since(server)
+            knows = partial(self._offers.knows, server.name, since)
+            if look is None:
+                look = self._offers.recall(_asker(turn, server), since, self._clock.monotonic_s())
+            follows = step(
+                standing,
+                is_known=knows(subject.name),
+                is_guessable=standing != "hidden"
+                or admits_unknown(turn.rules, turn.principal, server.name, knows),
+                look=look,
+            )
+            if follows != "look":
+                break
+            look = await self._looked(turn, plan, intent)
+        if follows == "unknown" and standing == "open":
+            turn.trail.step("offer", "deny", server=server.name, tool=subject.name)
+            deny(turn, plan, message, NOT_OFFERED)
+        elif follows in ("look", "failed"):
+            _failed(turn, plan, ServerFailed((look and look.failure) or "unchecked"))
+
+    async def _looked(self, turn: Turn, plan: Plan, intent: "Intent") -> Look | None:
+        """Ask for the list, or wait for whoever does; None if it says nothing about now."""
+        asker = _asker(turn, plan.server)
+        if asker not in self._looking:
+            await intent(turn.trail)
+        task = self._looking.get(asker)
+        if task is None:
+            task = asyncio.get_running_loop().create_task(self._look(asker, turn, plan))
+            self._looking[asker] = task
+            task.add_done_callback(lambda _: self._looking.pop(asker))
+        # Whoever leaves leaves the others their list.
+        since, look = await asyncio.shield(task)
+        return look if since == self._pins.since(plan.server) else None
+
+    async def _look(self, asker: object, turn: Turn, plan: Plan) -> _Seen:
+        server, began_s = plan.server, self._clock.monotonic_s()
+        before = self._pins.since(server)
+        asking = AskedList(self._carriers, turn, plan, word=next(self._words))
+        try:
+            async with asyncio.timeout(_LIST_S):
+                tools = await asking.whole()
+        except (TimeoutError, ServerFailed) as error:
+            reason = error.reason if isinstance(error, ServerFailed) else "timeout"
+            since: Since | None = Since(before.news, asking.where())
+            look = Look(began_s, failure=reason)
+        else:
+            since = before.until(asking.where())
+            look = Look(began_s, has_list=tools is not None)
+            if since is not None:
+                self._offers.show(server.name, since, tools or ())
+                await self._pins.looked(server, tools or (), before)
+        if since is not None:
+            self._offers.looked(asker, since, look)
+        return since, look
+
+
+def _asker(turn: Turn, server: ToolServer) -> object:
+    """Who may see another list of the server than others, or be refused it."""
+    return server.name, owner_of(turn.principal), turn.upstream_session, turn.revision.version
+
+
+def _failed(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
+    """As if the call had been sent, and the server had failed then."""
+    server = plan.server
+    turn.trail.step("upstream", "failed", reason=failed.reason, status=0, server=server.name)
+    extra = {"request_id": turn.responder.request_id, "server": server.name}
+    logger.warning("tool_server_failed", extra={**extra, "reason": failed.reason})
+    fail(turn, plan, failed)
+
+
+__all__ = ["OfferGate"]
