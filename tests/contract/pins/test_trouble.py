@@ -75,19 +75,29 @@ class Relay:
 
     async def _serve(self, near: asyncio.StreamReader, out: asyncio.StreamWriter) -> None:
         back, far = await asyncio.open_connection("127.0.0.1", self._port)
+        evaluates = asyncio.Event()
+        answering = asyncio.create_task(self._answer(back, out, evaluates))
         try:
             while asked := await near.read(1 << 20):
-                far.write(asked)
-                said = await back.read(1 << 20)
                 if b"EVAL" in asked:
-                    if self.forgets:
-                        self.forgets = False
-                        return
-                    await self.released.wait()
-                out.write(said)
+                    evaluates.set()
+                far.write(asked)
         finally:
+            answering.cancel()
             for writer in (far, out):
                 writer.close()
+
+    async def _answer(
+        self, back: asyncio.StreamReader, out: asyncio.StreamWriter, evaluates: asyncio.Event
+    ) -> None:
+        while said := await back.read(1 << 20):
+            if evaluates.is_set() and self.forgets:
+                self.forgets = False
+                out.close()
+                return
+            if evaluates.is_set():
+                await self.released.wait()
+            out.write(said)
 
 
 def test_the_file_is_for_nobody_else_and_a_look_does_not_make_it(tmp_path: Path) -> None:
