@@ -15,8 +15,8 @@ from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
 from tidegate.limits import books
 from tidegate.limits.ledger import Charge, Granted, Limit, Need, NeverFits, Refused, Usage
-from tidegate.limits.redis_fitness import Unfit, inspect, meaning_of
-from tidegate.limits.redis_line import DriverMissing, ErrorReply, Line, LineLost, dial
+from tidegate.limits.redis_fitness import Unfit, fit_line, meaning_of
+from tidegate.limits.redis_line import ErrorReply, Line, LineLost
 from tidegate.limits.redis_pipe import Job, Pipe, ask
 from tidegate.limits.redis_script import (
     TOLERANCE_US,
@@ -102,16 +102,10 @@ class RedisLedger:
         if self._pipe is not None:
             return
         try:
-            line = await dial(self._url, _OPEN_S)
-            try:
-                await inspect(line, _OPEN_S, warns=True)
-                await self._greet(line, _OPEN_S)
-            except BaseException:
-                line.abort()
-                raise
-        except DriverMissing as error:
-            raise StoreUnavailable("pip install 'tidegate[redis]'", retry_after_s=None) from error
-        except (LineLost, TimeoutError) as error:
+            line = await fit_line(
+                self._url, _OPEN_S, warns=True, teach=lambda line: self._greet(line, _OPEN_S)
+            )
+        except LineLost as error:
             raise StoreUnavailable(meaning_of(error)) from error
         self._pipe = Pipe(self._redial, self._speech.load(), deadline_s=self._deadline_s)
         self._pipe.start(line)
@@ -213,13 +207,7 @@ class RedisLedger:
     async def _reply(self, job: Job) -> object:
         if self._pipe is None:
             raise StoreUnavailable("ledger not open", retry_after_s=None)
-        self._pipe.submit(job)
-        try:
-            return await job.future
-        except asyncio.CancelledError:
-            if self._pipe is not None:
-                self._pipe.withdraw(job)
-            raise
+        return await self._pipe.reply(job)
 
     def _moment(self) -> Moment:
         newest = None if self._offset_us is None else self._offset_us + self._monotonic_us()
@@ -272,19 +260,16 @@ class RedisLedger:
 
     async def _redial(self) -> Line:
         """A connection that serves, as Pipe wants it; raises LineLost."""
-        timeout_s = max(self._deadline_s, _PROBE_S)
-        try:
-            line = await dial(self._url, timeout_s)
-        except TimeoutError:
-            raise LineLost("TimeoutError") from None
-        try:
-            await inspect(line, timeout_s, warns=False)
+        step_s = max(self._deadline_s, _PROBE_S)
+
+        async def meet(line: Line) -> None:
             self._forgive()
-            await self._greet(line, timeout_s)
-        except BaseException as error:
-            line.abort()
-            if isinstance(error, LineLost):
-                self._note_refused(error)
+            await self._greet(line, step_s)
+
+        try:
+            line = await fit_line(self._url, step_s, teach=meet)
+        except LineLost as lost:
+            self._note_refused(lost)
             raise
         self._refused, self._forgot_us = "", None
         return line

@@ -1,14 +1,15 @@
 """May this server keep the books?
 
-Lives here: what is asked of a server before it is used, at the start and after each lost
-connection, and the words for what is wrong with one. Does not live here: whether its books are
-those that this process knows (redis), connections (redis_line).
+Lives here: a connection that may be used: what is asked of a server before it is, at the start
+and after each lost one, and the words for what is wrong with it. Does not live here: whether its
+books are those that this process knows (redis), how a connection is made (redis_line).
 """
 
 import logging
 import re
+from collections.abc import Awaitable, Callable
 
-from tidegate.limits.redis_line import ErrorReply, Line, LineLost
+from tidegate.limits.redis_line import DriverMissing, ErrorReply, Line, LineLost, dial
 from tidegate.limits.redis_pipe import ask
 from tidegate.limits.redis_script import command
 
@@ -46,12 +47,39 @@ class Unfit(LineLost):
         self.meaning = meaning
 
 
-def meaning_of(error: LineLost | TimeoutError) -> str:
+def meaning_of(error: LineLost) -> str:
     """What is wrong with the server, in words where there are some."""
     if isinstance(error, Unfit):
         return error.meaning
-    kind = error.kind if isinstance(error, LineLost) else "TimeoutError"
-    return _MEANINGS.get(kind, kind)
+    return _MEANINGS.get(error.kind, error.kind)
+
+
+async def fit_line(
+    url: str,
+    step_s: float,
+    *,
+    warns: bool = False,
+    teach: Callable[[Line], Awaitable[None]] | None = None,
+) -> Line:
+    """A connection to a server that may keep the books; raises Unfit, LineLost.
+
+    To connect and to inspect it take `step_s` at most, each. Then `teach` tells it what it has to
+    know; what that raises ends the connection as well.
+    """
+    try:
+        line = await dial(url, step_s)
+    except TimeoutError:
+        raise LineLost("TimeoutError") from None
+    except DriverMissing as error:
+        raise Unfit("DriverMissing", "pip install 'tidegate[redis]'") from error
+    try:
+        await inspect(line, step_s, warns=warns)
+        if teach is not None:
+            await teach(line)
+    except BaseException:
+        line.abort()
+        raise
+    return line
 
 
 async def inspect(line: Line, timeout_s: float, *, warns: bool) -> None:
@@ -121,4 +149,4 @@ def _text(reply: object) -> str:
     return reply.decode("utf-8", "replace") if isinstance(reply, bytes) else ""
 
 
-__all__ = ["OLDEST", "Unfit", "inspect", "meaning_of"]
+__all__ = ["OLDEST", "Unfit", "fit_line", "inspect", "meaning_of"]

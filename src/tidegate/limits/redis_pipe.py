@@ -123,6 +123,16 @@ class Pipe:
             self._watch = self._loop.call_at(job.due_s, self._look)
         self._flush_soon()
 
+    async def reply(self, job: Job) -> object:
+        """What is answered to it; see `submit`. Who leaves takes back what need not happen."""
+        self.submit(job)
+        try:
+            return await job.future
+        except asyncio.CancelledError:
+            if not job.must_happen:
+                self.withdraw(job)
+            raise
+
     def drop(self, kind: str) -> None:
         """The store answers, and not as it may: it is away until a new connection serves."""
         self._go_away(kind)

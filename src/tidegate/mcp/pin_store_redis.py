@@ -9,14 +9,14 @@ import asyncio
 from typing import Final
 
 from tidegate.errors import StoreUnavailable
-from tidegate.limits.redis_fitness import Unfit, inspect, meaning_of
-from tidegate.limits.redis_line import DriverMissing, Line, LineLost, dial
+from tidegate.limits.redis_fitness import fit_line, meaning_of
+from tidegate.limits.redis_line import Line, LineLost
 from tidegate.limits.redis_pipe import Job, Pipe
 from tidegate.limits.redis_script import command
 from tidegate.mcp.pin_store import UNREADABLE, Kept, decode, encode, fresh_mark
 from tidegate.mcp.pins import Book
 
-_DIAL_S: Final = 2.0
+_PROBE_S: Final = 1.0
 _BOOK_S: Final = 5.0
 """A book may be megabytes; it travels when it has changed and at no other time."""
 
@@ -96,13 +96,8 @@ class _Way:
         pipe = self._pipe or await self._open()
         if pipe.is_away:
             raise StoreUnavailable(meaning_of(self._lost))
-        job = Job(said)
         try:
-            pipe.submit(job)
-            return await job.future
-        except asyncio.CancelledError:
-            pipe.withdraw(job)
-            raise
+            return await pipe.reply(Job(said))
         except StoreUnavailable as error:
             if error.detail != self._lost.kind:
                 self._lost = LineLost(error.detail)
@@ -129,24 +124,10 @@ class _Way:
     async def _dial(self) -> Line:
         """A connection that serves, as Pipe wants it; raises LineLost."""
         try:
-            async with asyncio.timeout(max(self._deadline_s, _DIAL_S)):
-                return await self._dialed()
-        except TimeoutError:
-            self._lost = LineLost("TimeoutError")
-        except DriverMissing:
-            self._lost = Unfit("DriverMissing", "pip install 'tidegate[redis]'")
+            return await fit_line(self._url, max(self._deadline_s, _PROBE_S))
         except LineLost as lost:
             self._lost = lost
-        raise self._lost
-
-    async def _dialed(self) -> Line:
-        line = await dial(self._url, _DIAL_S)
-        try:
-            await inspect(line, _DIAL_S, warns=False)
-        except BaseException:
-            line.abort()
             raise
-        return line
 
 
 def _text(reply: object) -> str:

@@ -5,7 +5,6 @@ live here: what is done there (shelf.lua), the connection and waiting (limits.re
 redis_pipe), whether a server may be used (limits.redis_fitness).
 """
 
-import asyncio
 import hashlib
 import secrets
 from collections.abc import Mapping
@@ -13,8 +12,8 @@ from importlib.resources import files
 from typing import Final
 
 from tidegate.errors import StoreUnavailable
-from tidegate.limits.redis_fitness import inspect
-from tidegate.limits.redis_line import DriverMissing, ErrorReply, Line, LineLost, dial
+from tidegate.limits.redis_fitness import fit_line
+from tidegate.limits.redis_line import ErrorReply, Line, LineLost
 from tidegate.limits.redis_pipe import Job, Pipe, ask
 from tidegate.limits.redis_script import command
 from tidegate.mcp.shelf import MAX_NEWS, MAX_VALUE_BYTES, Kind, Mark, News
@@ -108,31 +107,12 @@ class RedisShelf:
         pipe = self._pipe
         if pipe is None:
             raise StoreUnavailable("session store not open", retry_after_s=None)
-        job = Job(said, must_happen=must_happen)
-        pipe.submit(job)
-        try:
-            return await job.future
-        except asyncio.CancelledError:
-            if not must_happen:
-                pipe.withdraw(job)
-            raise
+        return await pipe.reply(Job(said, must_happen=must_happen))
 
     async def _dial(self) -> Line:
         """A connection that serves, as Pipe wants it; raises LineLost."""
-        timeout_s = max(self._deadline_s, _PROBE_S)
-        try:
-            line = await dial(self._url, timeout_s)
-        except TimeoutError:
-            raise LineLost("TimeoutError") from None
-        except DriverMissing as error:
-            raise LineLost("DriverMissing") from error
-        try:
-            await inspect(line, timeout_s, warns=False)
-            await self._teach(line, timeout_s)
-        except BaseException:
-            line.abort()
-            raise
-        return line
+        step_s = max(self._deadline_s, _PROBE_S)
+        return await fit_line(self._url, step_s, teach=lambda line: self._teach(line, step_s))
 
     async def _teach(self, line: Line, timeout_s: float) -> None:
         for reply in await ask(line, [command("SCRIPT", "LOAD", self._source)], timeout_s):
