@@ -3,7 +3,7 @@
 import asyncio
 from typing import Any
 
-from tests.app.mcp_world import Asked, value
+from tests.app.mcp_world import Asked, Script, World, value
 from tests.app.virtual import run_timeless
 from tidegate.gateway.masking import Masking
 from tidegate.redaction import RedactionPolicy
@@ -56,3 +56,33 @@ def answering(*parts: bytes, content_type: str = "application/json", status: int
         asked.end()
 
     return script
+
+
+def offering(script: Script, *names: str) -> Script:
+    """A server that lists tools of these names; everything else is for `script`."""
+
+    async def run(asked: Asked) -> None:
+        if asked.raw and asked.message.get("method") == "tools/list":
+            asked.result({"tools": [{"name": name, "inputSchema": {}} for name in names]})
+        else:
+            await script(asked)
+
+    return run
+
+
+def unlisted(script: Script) -> Script:
+    """A server that knows no tools/list, and nobody knows which tools it has."""
+
+    async def run(asked: Asked) -> None:
+        if asked.raw and asked.message.get("method") == "tools/list":
+            error = {"code": -32601, "message": "Method not found"}
+            asked.whole({"jsonrpc": "2.0", "id": asked.message["id"], "error": error})
+        else:
+            await script(asked)
+
+    return run
+
+
+def called(world: World) -> list[str]:
+    """The names of all tools that the server was called for."""
+    return [m["params"]["name"] for m in world.sent if m.get("method") == "tools/call"]

@@ -10,7 +10,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.app.mcp_answers import BOTH, ENFORCE, META, STREAM, answering, generic, modern, run
+from tests.app.mcp_answers import (
+    BOTH,
+    ENFORCE,
+    META,
+    STREAM,
+    answering,
+    generic,
+    modern,
+    offering,
+    run,
+)
 from tests.app.mcp_upstreams import LegacyUpstream, ModernUpstream, Upstream
 from tests.app.mcp_world import OFF, Asked, World, ask, events, tell, value
 from tests.app.test_tool_bridge_path import Client
@@ -228,10 +238,11 @@ def test_a_list_in_one_page_and_what_is_no_list_stay_the_bytes_of_the_server() -
             ("prompts/get", {"name": "x", "cursor": "1"}, b'{"messages": [], "nextCursor": 7}'),
         ):
             raw = b'{"jsonrpc": "2.0", "id": 1, "result": ' + result + b"}"
-            world = world_of(answering(raw))
+            script = answering(raw) if method == "tools/list" else offering(answering(raw), "x")
+            world = world_of(script)
             answer = await world.post(ask(method, **params))
             assert answer.body == raw
-            assert world.sent[0].get("params", {}) == params
+            assert world.sent[-1].get("params", {}) == params
 
     run(body)
 

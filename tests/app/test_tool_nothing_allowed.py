@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from tests.app.federated import META, OLD, Federated, Server, heard, modern
-from tests.app.mcp_answers import BOTH, run
+from tests.app.mcp_answers import BOTH, called, run, unlisted
 from tests.app.mcp_streams import StreamingServer, begin, listen
 from tests.app.mcp_world import Asked, World, ask, call, events, value
 from tests.unit.mcp.asking import allow
@@ -138,12 +138,13 @@ def test_a_denied_tool_looks_like_an_unknown_one_whatever_form_its_server_answer
             asked.event({"jsonrpc": "2.0", "id": asked.message["id"], "error": error})
             asked.end()
 
-        world = World(script, hide_denied="full")
+        world = World(unlisted(script), hide_denied="full")
         denied = await world.post(call("admin_drop"), accept=BOTH)
         unknown = await world.post(call("no_such_tool"), accept=BOTH)
         assert denied.status == unknown.status
         assert denied.header("content-type") == unknown.header("content-type")
         assert denied.body.replace(b"admin_drop", b"no_such_tool") == unknown.body
+        assert called(world) == ["no_such_tool"]
 
     run(body)
 

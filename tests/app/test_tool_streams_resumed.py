@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tests.app.mcp_answers import ENFORCE, result, run_in_no_time
+from tests.app.mcp_answers import ENFORCE, offering, result, run_in_no_time
 from tests.app.mcp_streams import (
     EVENTS_FIRST,
     RESULT,
@@ -85,7 +85,7 @@ def test_a_call_that_was_let_go_is_answered_by_a_get() -> None:
 def test_the_answer_that_comes_later_is_masked_and_counted_for_its_call() -> None:
     async def body() -> None:
         server = StreamingServer()
-        world = World(server, masking=ENFORCE, hide_denied="full")
+        world = World(offering(server, "get_status"), masking=ENFORCE, hide_denied="full")
         session = await begin(world)
         _, place = await let_go(world, server, session)
         async with taken_up(world, server, session, place) as (back, again):

@@ -6,11 +6,13 @@ from typing import Any
 
 import pytest
 
+from tests.app.mcp_answers import called, offering
 from tests.app.mcp_world import (
     DENIED,
     TOKENS,
     World,
     call,
+    echo,
     value,
 )
 
@@ -174,7 +176,7 @@ def test_a_tool_in_disguise_is_denied_to_everybody_who_may_not_call_it(
     name: str, hide: str
 ) -> None:
     async def body() -> None:
-        world = World(hide_denied=hide)
+        world = World(offering(echo, "admin_reset_key"), hide_denied=hide)
         answer = await world.post(call(name))
         error = value(answer)["error"]
         if hide == "full":
@@ -182,7 +184,7 @@ def test_a_tool_in_disguise_is_denied_to_everybody_who_may_not_call_it(
         else:
             assert (error["code"], error["data"]["tool"]) == (-32001, name)
             assert answer.body.isascii()
-        assert world.sent == []
+        assert called(world) == []
 
     run(body)
 

@@ -13,10 +13,12 @@ from tests.app.mcp_answers import (
     STATUS,
     STREAM,
     answering,
+    called,
     generic,
     modern,
     result,
     run,
+    unlisted,
 )
 from tests.app.mcp_world import Asked, World, ask, call, events, value
 from tidegate import sse
@@ -224,7 +226,7 @@ def test_hidden_and_missing_tools_have_the_same_answer(
             "stream": answering(sse.encode(data), content_type=STREAM),
             "status": answering(data, status=400),
         }[form]
-        world = World(script, hide_denied="full")
+        world = World(unlisted(script), hide_denied="full")
         answers = []
         for name in ("no_such", "admin_reset_key"):
             extra = modern("tools/call", mcp_name=name) if is_modern else {}
@@ -236,7 +238,7 @@ def test_hidden_and_missing_tools_have_the_same_answer(
         assert [h for h in missing.headers if h[0] != "x-request-id"] == [
             h for h in hidden.headers if h[0] != "x-request-id"
         ]
-        assert len(world.sent) == 1
+        assert called(world) == ["no_such"]
 
     run(body)
 

@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.app.mcp_world import Asked, World, ask, call, echo, value
+from tests.app.virtual import run_timeless
 from tests.unit.mcp.test_authorize_laws import RULES
 from tidegate.mcp import Rule, RuleSet, TenantRules
 
@@ -244,7 +245,7 @@ def test_a_hidden_thing_is_answered_like_one_that_does_not_exist(method: str, er
         assert b"denied" not in seen[1][2]
         assert log == []
 
-    asyncio.run(body())
+    run_timeless(body())
 
 
 def test_a_tenants_own_rules_count_for_its_callers_in_calls_and_lists() -> None:

@@ -15,6 +15,7 @@ from tests.app.mcp_answers import (
     answering,
     generic,
     modern,
+    offering,
     result,
 )
 from tests.app.mcp_answers import run_in_no_time as run
@@ -114,7 +115,7 @@ def test_unknown_fields_and_exact_numbers_survive() -> None:
         for masking in (ENFORCE, None):
             extra = {} if masking is None else {"masking": masking}
             for hide in ("off", "full"):
-                world = World(answering(raw), hide_denied=hide, **extra)
+                world = World(offering(answering(raw), "get_status"), hide_denied=hide, **extra)
                 answer = await world.post(call("get_status"))
                 assert answer.body == raw
 

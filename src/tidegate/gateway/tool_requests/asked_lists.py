@@ -58,7 +58,7 @@ class AskedList:
             result = await _answered(carrier, self._turn, self._page(page, cursor))
             if result is None:
                 return tools if page else None
-            found = result.get("tools", [])
+            found = result.get("tools")
             if not isinstance(found, list):
                 raise ServerFailed("malformed")
             tools += found
