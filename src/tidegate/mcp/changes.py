@@ -14,18 +14,16 @@ from typing import Final
 from tidegate.jsonrpc import Tree
 from tidegate.mcp.introductions import Introduction
 
-FLAG_OF: Final[Mapping[str, str]] = {
-    "notifications/prompts/list_changed": "promptsListChanged",
-    "notifications/resources/list_changed": "resourcesListChanged",
-    "notifications/tools/list_changed": "toolsListChanged",
+LISTS: Final[Mapping[str, str]] = {
+    "toolsListChanged": "tools/list",
+    "promptsListChanged": "prompts/list",
+    "resourcesListChanged": "resources/list",
 }
-"""Notifications that a list changed, and the member of a subscription that asks for them."""
+"""Members of a subscription's filter, and the list whose changes each is about."""
+_FLAG_OF: Final[Mapping[str, str]] = {
+    f"notifications/{method}_changed": flag for flag, method in LISTS.items()
+}
 _UPDATED: Final = "notifications/resources/updated"
-_CAPABILITY: Final[Mapping[str, str]] = {
-    "promptsListChanged": "prompts",
-    "resourcesListChanged": "resources",
-    "toolsListChanged": "tools",
-}
 _MOST_URIS: Final = 1_000
 _MOST_CHARS: Final = 262_144
 
@@ -41,7 +39,7 @@ class Wanted:
         """Whether a notification is about something that is wanted."""
         if method == _UPDATED:
             return isinstance(params, dict) and params.get("uri") in self.uris
-        return FLAG_OF.get(method) in self.lists
+        return _FLAG_OF.get(method) in self.lists
 
     def with_uris(self, uris: Collection[str]) -> "Wanted":
         """The same lists and other resources."""
@@ -49,7 +47,8 @@ class Wanted:
 
     def granted(self, server: Introduction) -> "Wanted":
         """The lists of whose changes the server says that it tells."""
-        told = (each for each in self.lists if server.promises(_CAPABILITY[each], "listChanged"))
+        offers = {flag: method.partition("/")[0] for flag, method in LISTS.items()}
+        told = (flag for flag in self.lists if server.promises(offers[flag], "listChanged"))
         return replace(self, lists=frozenset(told))
 
     def encode(self) -> Tree:
@@ -60,8 +59,24 @@ class Wanted:
         return wish
 
 
-ALL: Final = Wanted(frozenset(_CAPABILITY))
+ALL: Final = Wanted(frozenset(LISTS))
 """Every list: what a client of an older revision hears of without asking."""
+
+
+def changed_list(method: str) -> str | None:
+    """The method that asks for the list of which this notification says that it has changed."""
+    return LISTS.get(_FLAG_OF.get(method, ""))
+
+
+def wish_of(params: Mapping[str, object]) -> tuple[Tree, list[str]] | None:
+    """All that a subscriptions/listen asks for, and the URIs in it; None if it is malformed."""
+    wish = params.get("notifications")
+    if not isinstance(wish, dict):
+        return None
+    uris = wish.get("resourceSubscriptions", [])
+    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        return None
+    return wish, uris
 
 
 def has_room(uris: Collection[str]) -> bool:
@@ -76,8 +91,8 @@ def wanted_of(params: Tree | None) -> Wanted:
         return Wanted()
     uris = wish.get("resourceSubscriptions")
     named = [uri for uri in uris if isinstance(uri, str)] if isinstance(uris, list) else []
-    lists = frozenset(member for member in _CAPABILITY if wish.get(member) is True)
+    lists = frozenset(member for member in LISTS if wish.get(member) is True)
     return Wanted(lists, frozenset(named[:_MOST_URIS]))
 
 
-__all__ = ["ALL", "FLAG_OF", "Wanted", "has_room", "wanted_of"]
+__all__ = ["ALL", "LISTS", "Wanted", "changed_list", "has_room", "wanted_of", "wish_of"]

@@ -11,6 +11,7 @@ from typing import Final
 
 from tidegate.jsonrpc import Tree
 from tidegate.mcp.authorize import LISTED_MEMBER
+from tidegate.mcp.changes import LISTS
 from tidegate.mcp.eras import LEGACY, SUPPORTED
 
 UNAVAILABLE: Final = "tidegate/unavailable"
@@ -18,7 +19,6 @@ UNAVAILABLE: Final = "tidegate/unavailable"
 SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
 SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
-_FLAGS: Final = ("toolsListChanged", "promptsListChanged", "resourcesListChanged")
 _OFFERS: Final = ("tools", "prompts", "resources", "completions", "logging")
 _PUSHED: Final = frozenset({"listChanged", "subscribe"})
 _TASKS: Final = "io.modelcontextprotocol/tasks"
@@ -165,7 +165,7 @@ def acknowledged(wanted: Mapping[str, object], acks: Iterable[Mapping[str, objec
     heard = list(acks)
     result: Tree = {
         flag: True
-        for flag in _FLAGS
+        for flag in LISTS
         if wanted.get(flag) is True and any(ack.get(flag) is True for ack in heard)
     }
     granted = set[object]()

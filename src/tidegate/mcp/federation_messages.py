@@ -13,6 +13,7 @@ from msgspec.structs import replace
 
 from tidegate.jsonrpc import Call, Notification, Request, Tree
 from tidegate.mcp.authorize import Subject
+from tidegate.mcp.changes import wish_of
 from tidegate.mcp.federation import SEPARATOR, Federation
 
 _NAMED: Final = frozenset({"tools/call", "prompts/get"})
@@ -89,12 +90,10 @@ def wished(params: Mapping[str, object], federation: Federation) -> dict[str, Tr
     Every server is there, in the order of the file; the flags (toolsListChanged, ...) concern
     all of them, a URI only its own. URIs of nobody are left out.
     """
-    wanted = params.get("notifications")
-    if not isinstance(wanted, dict):
+    wish = wish_of(params)
+    if wish is None:
         return None
-    uris = wanted.get("resourceSubscriptions", [])
-    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
-        return None
+    wanted, uris = wish
     flags = {key: value for key, value in wanted.items() if key != "resourceSubscriptions"}
     own: dict[str, list[str]] = {name: [] for name in federation.names}
     for uri in uris:

@@ -11,7 +11,7 @@ from typing import Final
 
 from tidegate.jsonrpc import Notification, Request, Tree
 from tidegate.mcp.authorize import LISTED_MEMBER, Subject
-from tidegate.mcp.changes import FLAG_OF
+from tidegate.mcp.changes import LISTS, wish_of
 from tidegate.mcp.patterns import fold
 
 Visible = Callable[[Subject], bool]
@@ -127,12 +127,6 @@ def made_private(result: object) -> object:
     return {**result, "cacheScope": "private"}
 
 
-FLAGS: Final[Mapping[str, str]] = {
-    "toolsListChanged": "tools/list",
-    "promptsListChanged": "prompts/list",
-    "resourcesListChanged": "resources/list",
-}
-"""Members of a subscription's filter, and the list whose changes each is about."""
 _MOST_TASKS: Final = 100
 
 
@@ -157,16 +151,14 @@ def narrow_subscription(
     away. The upstream then acknowledges what is left.
     """
     params = request.params or {}
-    wanted = params.get("notifications")
-    if not isinstance(wanted, dict):
+    wish = wish_of(params)
+    if wish is None:
         return None
-    uris = wanted.get("resourceSubscriptions", [])
-    if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
-        return None
+    wanted, uris = wish
     kept: Tree = {}
     for member, value in wanted.items():
-        if member in FLAGS:
-            if lists(FLAGS[member]):
+        if member in LISTS:
+            if lists(LISTS[member]):
                 kept[member] = value
         elif member == "resourceSubscriptions":
             kept[member] = [uri for uri in uris if visible(Subject("resources", uri))]
@@ -175,12 +167,6 @@ def narrow_subscription(
     if kept == wanted:
         return request
     return Request(request.id, request.method, {**params, "notifications": kept})
-
-
-def changed_list(notification: Notification) -> str | None:
-    """The method that asks for the list of which a notification says that it changed, if it does:
-    whoever may not ask does not hear."""
-    return FLAGS.get(FLAG_OF.get(notification.method, ""))
 
 
 def may_hear(notification: Notification, visible: Visible) -> bool:
@@ -200,9 +186,7 @@ def is_of_own_task(notification: Notification, owned: Callable[[str], bool]) -> 
 
 
 __all__ = [
-    "FLAGS",
     "Visible",
-    "changed_list",
     "filter_result",
     "filter_tasks",
     "is_list",

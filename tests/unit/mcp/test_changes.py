@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tidegate.mcp.changes import ALL, Wanted, wanted_of
+from tidegate.mcp.changes import ALL, Wanted, changed_list, wanted_of
 from tidegate.mcp.eras import MODERN
 from tidegate.mcp.introductions import Introduction
 
@@ -26,6 +26,12 @@ def test_a_wish_is_heard_and_told_as_it_was_written(subset: tuple[str, ...]) -> 
         assert wanted.hears(method, None) == (member in subset)
     assert not wanted.hears("notifications/message", {})
     assert not wanted.hears("notifications/resources/updated", {"uri": "a"})
+
+
+def test_news_of_a_list_name_the_method_that_asks_for_it() -> None:
+    for method, (_, kind) in LISTS.items():
+        assert changed_list(method) == f"{kind}/list"
+    assert changed_list("notifications/resources/updated") is None
 
 
 @pytest.mark.parametrize("subset", SUBSETS)

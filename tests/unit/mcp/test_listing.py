@@ -9,7 +9,6 @@ from tests.unit.mcp.asking import ask, tell
 from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.authorize import LISTED_MEMBER, Subject
 from tidegate.mcp.listing import (
-    changed_list,
     filter_result,
     filter_tasks,
     is_list,
@@ -206,20 +205,6 @@ def test_a_subscription_without_hidden_uris_is_the_same() -> None:
 def test_a_malformed_subscription_is_none(wanted: object) -> None:
     assert narrow(subscription(wanted)) is None
     assert narrow(ask("subscriptions/listen")) is None
-
-
-@pytest.mark.parametrize(
-    ("method", "asks"),
-    [
-        ("notifications/tools/list_changed", "tools/list"),
-        ("notifications/prompts/list_changed", "prompts/list"),
-        ("notifications/resources/list_changed", "resources/list"),
-        ("notifications/resources/updated", None),
-        ("notifications/message", None),
-    ],
-)
-def test_news_of_a_list_are_for_whoever_may_ask_for_it(method: str, asks: str | None) -> None:
-    assert changed_list(tell(method)) == asks
 
 
 @pytest.mark.parametrize(

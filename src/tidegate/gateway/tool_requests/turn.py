@@ -35,13 +35,14 @@ from tidegate.mcp.authorize import (
     authorize,
     is_visible,
 )
+from tidegate.mcp.changes import changed_list
 from tidegate.mcp.denials import Hiding, Profile, Refusal
 from tidegate.mcp.eras import (
     McpHeaders,
     Revision,
 )
 from tidegate.mcp.federation import Federation
-from tidegate.mcp.listing import changed_list, may_hear
+from tidegate.mcp.listing import may_hear
 from tidegate.mcp.rules import RuleSet, TenantRules
 from tidegate.mcp.servers import Place
 from tidegate.mcp.sessions import RunningCall, Session, owner_of
@@ -163,7 +164,7 @@ class Turn:
     def may_hear(self, server: ToolServer, told: Notification) -> bool:
         """Whether what a server tells may reach the principal: of a list that changed, whoever
         may ask for that list; of a resource, whoever may see it."""
-        if (method := changed_list(told)) is not None:
+        if (method := changed_list(told.method)) is not None:
             return self.may_send(server, method)
         return not self.hides or may_hear(told, partial(self.may_see, server))
 
