@@ -100,10 +100,11 @@ class Asked:
             self._sink.on_end()
 
     def fail(self, failure: Failure = Failure.RESET) -> None:
-        """The connection is lost."""
+        """The connection is lost, with the gateway at its other end."""
         if not self._over:
             self._over = True
             self._sink.on_failure(failure)
+            self.gone.set()
 
     def whole(self, value: object, status: int = 200, **more: str) -> None:
         """One JSON answer; bytes go out as they are."""
