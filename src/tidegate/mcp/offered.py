@@ -32,6 +32,7 @@ MOST_NAMES: Final = 10_000
 """Names that are known of one server, and as many as it may list to be asked for its list."""
 
 _MOST_LOOKS: Final = 1_024
+_MOST_NAME_CHARS: Final = 128
 
 Standing = Literal["open", "hidden", "apart"]
 """What the rules say of a name: it may be called with some arguments; nobody may know whether it
@@ -57,15 +58,25 @@ def standing_of(decision: Decision) -> Standing:
     return "hidden" if decision.reason in (DENIED, NO_RULE) else "apart"
 
 
-def step(standing: Standing, *, is_known: bool, is_guessable: bool, look: Look | None) -> Step:
+def step(
+    standing: Standing,
+    *,
+    is_shown: bool,
+    is_held_back: bool,
+    is_guessable: bool,
+    look: Look | None,
+) -> Step:
     """What follows for a call, after the last `look`, if there was one that still counts.
 
-    `is_known`: the server has shown a tool of this name. `is_guessable`: the rules allow this
+    `is_shown`: the server has shown a tool of this name. `is_held_back`: as far as is known its
+    pin refuses it, which is looked at when the call goes on. `is_guessable`: the rules allow this
     caller some name that the server has not shown (see admits_unknown). Where they do not, every
-    name that is not known and allowed is denied by the rules alone: those that exist are like all
-    the others, and nobody has to be asked. A name that is denied is never known.
+    name that is not shown and allowed is denied by the rules alone: those that exist are like all
+    the others, and nobody has to be asked.
     """
-    if standing == "apart" or (standing == "open" and is_known):
+    if standing == "apart":
+        return "goes_on"
+    if standing == "open" and is_shown and not (is_held_back and is_guessable):
         return "goes_on"
     if standing == "hidden" and not is_guessable:
         return "unknown"
@@ -74,7 +85,8 @@ def step(standing: Standing, *, is_known: bool, is_guessable: bool, look: Look |
     if look.failure is not None:
         return "failed"
     # What nobody can look up must be tried; what is denied stays denied.
-    return "goes_on" if standing == "open" and not look.has_list else "unknown"
+    may_exist = is_shown or not look.has_list
+    return "goes_on" if standing == "open" and may_exist else "unknown"
 
 
 def admits_unknown(
@@ -97,10 +109,10 @@ _SIGNS: Final = frozenset("*?")
 
 
 def names_in(tools: Iterable[object]) -> Iterator[str]:
-    """The names in a list of tools; what has none is left out."""
+    """The names in a list of tools; what has none that a call may have is left out."""
     for tool in tools:
         name = tool.get("name") if isinstance(tool, dict) else None
-        if isinstance(name, str):
+        if isinstance(name, str) and len(name) <= _MOST_NAME_CHARS:
             yield name
 
 

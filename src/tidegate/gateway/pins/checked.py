@@ -115,6 +115,10 @@ class Pins:
         """How many tools of each configured server are not what was approved."""
         return {name: self._known[name].book.differing for name in self._configured()}
 
+    def refuses(self, server: str, tool: str) -> bool:
+        """Whether mode block has something against a tool, as far as is known without a look."""
+        return Verdicts(server, "block", self._of(server).book).refuses(tool)
+
     def since(self, server: str, where: Where) -> Since:
         """To be kept while a list that passes is on its way from there."""
         return Since(self._of(server).news, where)

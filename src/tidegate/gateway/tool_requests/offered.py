@@ -91,21 +91,24 @@ class OfferGate:
         standing = standing_of(plan.decision)
         look: Look | None = None
         follows: Step = "look"
-        for _ in range(_MOST_LOOKS):
+        for _ in range(1 + _MOST_LOOKS):
             since = self._pins.since(server)
-            knows = partial(self._offers.knows, server.name, since)
-            if look is None:
-                look = self._offers.recall(_asker(turn, server), since, self._clock.monotonic_s())
+            shown = partial(self._offers.knows, server.name, since)
+            held = standing == "open" and self._pins.refuses(server, subject.name)
             follows = step(
                 standing,
-                is_known=knows(subject.name),
-                is_guessable=standing != "hidden"
-                or admits_unknown(turn.rules, turn.principal, server.name, knows),
+                is_shown=shown(subject.name),
+                is_held_back=held,
+                # Of a name that is open and was not shown it is so.
+                is_guessable=(standing == "open" and not held)
+                or admits_unknown(turn.rules, turn.principal, server.name, shown),
                 look=look,
             )
             if follows != "look":
                 break
-            look = await self._looked(turn, plan, intent)
+            now_s = self._clock.monotonic_s()
+            look = self._offers.recall(_asker(turn, server), since, now_s)
+            look = look or await self._looked(turn, plan, intent)
         if follows == "unknown" and standing == "open":
             turn.trail.step("offer", "deny", server=server.name, tool=subject.name)
             deny(turn, plan, message, NOT_OFFERED)

@@ -75,6 +75,10 @@ class PinGate:
         """Where the server is reached now, and what it has said of changes until now."""
         return self._pins.since(server.name, self._where(server))
 
+    def refuses(self, server: ToolServer, tool: str) -> bool:
+        """Whether a call of the tool would be refused if nothing changed: nobody is asked."""
+        return server.pin == "block" and self._pins.refuses(server.name, tool)
+
     def sending(self, plan: Plan) -> None:
         """It is sent now: a list is of whoever is reached now, as it is now."""
         if plan.request.method == LIST:
