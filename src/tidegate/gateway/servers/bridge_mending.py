@@ -12,6 +12,7 @@ from tidegate.gateway.servers.bridge_line import Line
 from tidegate.gateway.servers.bridge_server import BridgedServer
 from tidegate.gateway.servers.carrier import Asked
 from tidegate.jsonrpc import Code, Request, Tree
+from tidegate.mcp.page_walk import PageWalk
 from tidegate.mcp.probing import (
     Heard,
     is_of_wrong_era,
@@ -25,19 +26,17 @@ _MOST_PAGES: Final = 20
 
 async def learn_schemas(server: BridgedServer, line: Line) -> None:
     """Read the whole list of tools, to know which arguments go into headers."""
-    cursor: object = None
+    walk = PageWalk("tools")
     for page in range(_MOST_PAGES):
-        params: Tree = {} if cursor is None else {"cursor": cursor}
+        params: Tree = {} if walk.cursor is None else {"cursor": walk.cursor}
         heard, _ = await server.ask(line, "tools/list", params)
         line.listed = True
         result = (heard.message or {}).get("result")
         if not isinstance(result, dict):
             return
         server.params.learn(result, first_page=page == 0)
-        following = result.get("nextCursor")
-        if not isinstance(following, str) or following == cursor:
+        if walk.items(result) is None or walk.cursor is None:
             return
-        cursor = following
 
 
 async def contradicting_header(server: BridgedServer, line: Line, asked: Asked) -> str | None:

@@ -18,6 +18,7 @@ from tidegate.mcp.answers import Incoming, Reply, sort
 from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.offered import MOST_NAMES
+from tidegate.mcp.page_walk import PageWalk
 
 LIST: Final = "tools/list"
 _MOST_PAGES: Final = 200
@@ -53,23 +54,19 @@ class AskedList:
         """
         carrier = self._carriers.of(self._plan.server.place)
         tools: list[object] = []
-        cursor: str | None = None
+        walk = PageWalk("tools")
         for page in range(_MOST_PAGES):
-            result = await _answered(carrier, self._turn, self._page(page, cursor))
+            result = await _answered(carrier, self._turn, self._page(page, walk.cursor))
             if result is None:
                 return tools if page else None
-            found = result.get("tools")
-            if not isinstance(found, list):
+            found = walk.items(result)
+            if found is None:
                 raise ServerFailed("malformed")
             tools += found
-            following = result.get("nextCursor")
-            if not isinstance(following, str):
+            if walk.cursor is None:
                 return tools
-            if following == cursor:
-                raise ServerFailed("malformed")
             if len(tools) > MOST_NAMES:
                 break
-            cursor = following
         raise ServerFailed("too_large")
 
     def _page(self, page: int, cursor: str | None) -> Plan:

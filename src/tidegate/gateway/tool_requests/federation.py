@@ -31,6 +31,7 @@ from tidegate.mcp.federation_merging import (
     negotiated,
 )
 from tidegate.mcp.federation_rests import Rests
+from tidegate.mcp.page_walk import PageWalk
 from tidegate.mcp.sessions import owner_of
 
 OWN: Final[Mapping[str, object]] = {"name": "tidegate", "version": __version__}
@@ -165,31 +166,25 @@ class ToolFederation:
     ) -> tuple[list[object], float] | None:
         """Every item of one server's list. Raises ServerFailed; None if that was noted already."""
         call, asking = part.request, _own_turn(turn)
-        member = LISTED_MEMBER[call.method]
+        walk = PageWalk(LISTED_MEMBER[call.method])
         items: list[object] = []
         ttls: list[float] = []
-        cursor, size = None, 0
-        seen = set[str]()
+        size = 0
         for page in range(_MOST_PAGES):
-            message = _page(call, f"{turn.responder.request_id}-{number}-{page}", cursor)
+            message = _page(call, f"{turn.responder.request_id}-{number}-{page}", walk.cursor)
             answer = await self._ask(asking, part, message)
             if answer is None:
                 return None
             if _is_unknown_method(answer):
                 return items, 0
             result = answer.get("result")
-            found = result.get(member) if isinstance(result, dict) else None
-            if not isinstance(result, dict) or not isinstance(found, list):
+            found = walk.items(result)
+            if not isinstance(result, dict) or found is None:
                 raise ServerFailed("malformed")
             items += found
             ttls.append(_ttl_ms(result))
-            following = result.get("nextCursor")
-            if not isinstance(following, str):
+            if walk.cursor is None:
                 return items, min(ttls)
-            if following in seen:
-                raise ServerFailed("malformed")
-            cursor = following
-            seen.add(cursor)
             size += await beside_the_loop(_ITEM_BYTES * len(found), _size_of, result)
             if size > _MOST_BYTES:
                 break
