@@ -36,8 +36,9 @@ from tidegate.gateway.identify import identify
 from tidegate.gateway.limit_headers import DEGRADED
 from tidegate.gateway.respond import Receive, Responder, Scope
 from tidegate.gateway.tool_requests.among import judge_among
-from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected
+from tidegate.gateway.tool_requests.answer import Answer
 from tidegate.gateway.tool_requests.call import judge, mask, place, place_ending, read
+from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.federation import ToolFederation
 from tidegate.gateway.tool_requests.relay import ToolRelay
 from tidegate.gateway.tool_requests.shares import Shares

@@ -15,7 +15,8 @@ from tidegate import __version__, strictjson
 from tidegate.clock import Clock
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.servers.upstream import ServerFailed
-from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected
+from tidegate.gateway.tool_requests.answer import Answer
+from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.listening import Listening
 from tidegate.gateway.tool_requests.relay import SESSION_HEADER, ToolRelay, note_failed
 from tidegate.gateway.tool_requests.turn import Plan, Turn

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 from tidegate.errors import TidegateError
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.servers.carrier import Exchange
-from tidegate.gateway.tool_requests.answer import COMMENT, Answer, Shaper, event_of
+from tidegate.gateway.tool_requests.answer import Answer, Shaper
+from tidegate.gateway.tool_requests.client_side import COMMENT, event_of
 from tidegate.gateway.tool_requests.relay import ToolRelay
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Id

@@ -10,7 +10,8 @@ from typing import Final
 
 from tidegate import strictjson
 from tidegate.gateway.servers.upstream import ServerFailed
-from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected
+from tidegate.gateway.tool_requests.answer import Answer
+from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.relay import ToolRelay, note_failed
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Tree, result_body

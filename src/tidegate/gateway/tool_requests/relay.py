@@ -19,8 +19,9 @@ from tidegate.gateway.respond import Header
 from tidegate.gateway.servers.carrier import Carrier, Exchange
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed, ToolTimes
-from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Collected, Shaper
+from tidegate.gateway.tool_requests.answer import Answer, Shaper
 from tidegate.gateway.tool_requests.call import note_refused
+from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, UntilEnded
 from tidegate.gateway.tool_requests.offered import OfferGate
 from tidegate.gateway.tool_requests.pinned import PinGate

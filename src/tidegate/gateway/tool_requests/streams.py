@@ -24,20 +24,27 @@ from tidegate.gateway.respond import Scope
 from tidegate.gateway.servers.carrier import Exchange
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.among import usable
-from tidegate.gateway.tool_requests.answer import Answer, ClientSide, Shaper, event_of
+from tidegate.gateway.tool_requests.answer import Answer, Shaper
 from tidegate.gateway.tool_requests.call import may_use, place_listening
+from tidegate.gateway.tool_requests.client_side import ClientSide, event_of
 from tidegate.gateway.tool_requests.hearing import Hearing, Over
 from tidegate.gateway.tool_requests.hearing_among import Part, hear_all
 from tidegate.gateway.tool_requests.relay import RESUMED, ToolRelay, note_failed
 from tidegate.gateway.tool_requests.shares import Shares
 from tidegate.gateway.tool_requests.subscribed import Subscriber, serve_until_over
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumable
-from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolServer, ToolTrafficPolicy, Turn
+from tidegate.gateway.tool_requests.turn import (
+    Plan,
+    Rejected,
+    ToolServer,
+    ToolTrafficPolicy,
+    Turn,
+    rejected,
+)
 from tidegate.gateway.tool_requests.turn import no_session as unknown_session
-from tidegate.jsonrpc import Code, Request, error_body, error_of
+from tidegate.jsonrpc import Request, error_of
 from tidegate.mcp.answers import generic
 from tidegate.mcp.authorize import subject_of
-from tidegate.mcp.denials import Refusal
 from tidegate.mcp.eras import accepts_events
 from tidegate.mcp.sessions import RunningCall, Session, owner_of
 from tidegate.mcp.stream_places import STANDING, UNMARKED, Mark, Place, place
@@ -141,7 +148,7 @@ class ToolStreams:
         """
         session = place_listening(turn, self._relay.sessions, self._clock.monotonic_s())
         if not accepts_events(turn.headers, named=False):
-            raise _refused("The answer is an event stream, which must be accepted", 406)
+            raise rejected("The answer is an event stream, which must be accepted", 406)
         if turn.upstream_session is not None and not may_use(turn, _server(turn)):
             raise MethodNotAllowed("GET")
         last = _last_place(scope, session)
@@ -153,7 +160,7 @@ class ToolStreams:
                 return await self._listen(turn, session, scope, last)
             call = self._relay.resumables.find(session, last.stream)
             if call is None:
-                raise _refused(_BAD_PLACE, 400)
+                raise rejected(_BAD_PLACE)
             return await self._resume(turn, session, call, last)
 
     async def _listen(self, turn: Turn, session: Session, scope: Scope, last: Place | None) -> str:
@@ -331,7 +338,7 @@ def _last_place(scope: Scope, session: Session) -> Place | None:
         return None
     found = place(session.secret, told[0].decode("latin-1")) if len(values) == 1 else None
     if found is None:
-        raise _refused(_BAD_PLACE, 400)
+        raise rejected(_BAD_PLACE)
     return found
 
 
@@ -358,9 +365,9 @@ async def _ended(turn: Turn, why: str) -> str:
         case "no_stream":
             raise MethodNotAllowed("GET")
         case "bad_place":
-            raise _refused(_BAD_PLACE, 400)
+            raise rejected(_BAD_PLACE)
         case "taken":
-            raise _refused("This stream has a reader already", 409)
+            raise rejected("This stream has a reader already", 409)
         case "session_ended":
             raise Rejected(unknown_session(None), "gateway.not_found")
         case "draining":
@@ -368,10 +375,6 @@ async def _ended(turn: Turn, why: str) -> str:
         case _:
             await turn.responder.json(502, generic(None, turn.responder.request_id))
             return _FAILED
-
-
-def _refused(sentence: str, status: int) -> Rejected:
-    return Rejected(Refusal(error_body(None, Code.INVALID_REQUEST, sentence), status))
 
 
 __all__ = ["StreamCaps", "ToolStreams"]

@@ -11,7 +11,8 @@ order answers the request with a result; the client may ask again.
 import asyncio
 from collections.abc import Awaitable, Callable
 
-from tidegate.gateway.tool_requests.answer import Answer, ClientSide
+from tidegate.gateway.tool_requests.answer import Answer
+from tidegate.gateway.tool_requests.client_side import ClientSide
 from tidegate.gateway.tool_requests.hearing import Over
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import result_body

@@ -118,6 +118,18 @@ class Rejected(Exception):
         self.code = code
 
 
+def rejected(
+    sentence: str,
+    status: int = 400,
+    *,
+    code: Code = Code.INVALID_REQUEST,
+    id: Id | None = None,  # noqa: A002 - the member's own name
+    data: Tree | None = None,
+) -> Rejected:
+    """An error of JSON-RPC for the whole request; without an id as long as none is known."""
+    return Rejected(Refusal(error_body(id, code, sentence, data), status))
+
+
 @dataclass(slots=True)
 class Turn:
     """One MCP request and everything it was found to be; changed only by the path function."""
@@ -255,4 +267,4 @@ def no_session(id: Id | None) -> Refusal:  # noqa: A002 - the member's own name
     return Refusal(error_body(id, Code.INVALID_REQUEST, "Session not found"), 404)
 
 
-__all__ = ["Plan", "Rejected", "ToolServer", "ToolTrafficPolicy", "Turn", "no_session"]
+__all__ = ["Plan", "Rejected", "ToolServer", "ToolTrafficPolicy", "Turn", "no_session", "rejected"]
