@@ -14,7 +14,8 @@ from tidegate.gateway.servers.bridge_line import BridgeTimes
 from tidegate.gateway.servers.carrier import Asked, HttpCarrier
 from tidegate.gateway.servers.upstream import ToolUpstream
 from tidegate.jsonrpc import classify
-from tidegate.mcp.eras import LEGACY, MODERN, McpHeaders, Revision, encode_value
+from tidegate.mcp.eras import LEGACY, MODERN, McpHeaders, Revision
+from tidegate.mcp.header_values import encode_value
 from tidegate.mcp.servers import ServerAddress
 from tidegate.testing.asgi import WAIT_S
 from tidegate.transport.inbox import Inboxes

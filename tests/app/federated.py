@@ -8,7 +8,8 @@ from typing import Any
 from tests.app.mcp_world import CREDENTIAL, OFF, Asked, Script, ScriptedTransport, World
 from tidegate.gateway.masking import Masking
 from tidegate.gateway.tool_requests.turn import ToolServer
-from tidegate.mcp.eras import NAME_MEMBER, encode_value
+from tidegate.mcp.eras import NAME_MEMBER
+from tidegate.mcp.header_values import encode_value
 from tidegate.mcp.servers import ServerAddress
 from tidegate.testing.asgi import ASGIExchange
 from tidegate.transport.upstream import ResponseSink, UpstreamRequest

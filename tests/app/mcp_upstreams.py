@@ -11,7 +11,8 @@ from typing import Any
 
 from tests.app.mcp_world import Asked
 from tidegate.jsonrpc import classify
-from tidegate.mcp.eras import MODERN, Rejection, decode_value, read_headers, settle
+from tidegate.mcp.eras import MODERN, Rejection, read_headers, settle
+from tidegate.mcp.header_values import decode_value
 
 BOTH = "application/json, text/event-stream"
 PREFIX = "io.modelcontextprotocol/"

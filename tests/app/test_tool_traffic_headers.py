@@ -7,7 +7,8 @@ import pytest
 
 from tests.app.mcp_world import CREDENTIAL, TOKENS, Asked, World, ask, call, tell, value
 from tidegate.gateway.masking import Masking
-from tidegate.mcp.eras import LEGACY, decode_value, encode_value
+from tidegate.mcp.eras import LEGACY
+from tidegate.mcp.header_values import decode_value, encode_value
 from tidegate.redaction import RedactionPolicy
 
 MODERN = "2026-07-28"
@@ -196,6 +197,7 @@ def test_a_modern_call_reaches_the_server_with_headers_of_our_making() -> None:
     async def body() -> None:
         world = World()
         message, headers = modern_call("get_status")
+        message["params"]["arguments"] = {"x": 1}
         answer = await world.post(message, mcp_session_id="ignored", mcp_param_x="1", **headers)
         assert answer.status == 200
         (asked,) = world.transport.asked

@@ -17,7 +17,8 @@ from tidegate.bridges.reading import Key
 from tidegate.jsonrpc import Call, Code, Notification, Request, Response, Tree, typed
 from tidegate.lines import LineTooLong
 from tidegate.mcp.answers import Ask, Incoming, Reply, sort
-from tidegate.mcp.eras import encode_value, named_by
+from tidegate.mcp.eras import named_by
+from tidegate.mcp.header_values import encode_value
 from tidegate.mcp.param_headers import ParamHeaders
 from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, error_line
 

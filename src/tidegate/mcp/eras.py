@@ -7,14 +7,13 @@ computed from the body alone. Does not live here: who may send it (authorize), H
 Sources: MCP 2026-07-28, basic/transports (request headers) and basic/versioning; RFC 9110.
 """
 
-import base64
-import binascii
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from tidegate.jsonrpc import Batch, Call, Code, Message, Request, Response, Tree
+from tidegate.mcp.header_values import VISIBLE, all_repeat, decode_value, encode_value, moved
 
 MODERN: Final = "2026-07-28"
 BATCHING: Final = "2025-03-26"
@@ -26,8 +25,6 @@ _VERSION_KEY: Final = f"{_META}protocolVersion"
 _CAPABILITIES_KEY: Final = f"{_META}clientCapabilities"
 _PARAM_PREFIX: Final = "mcp-param-"
 _MAX_PARAMS: Final = 64
-_SENTINEL: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
-_VISIBLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
 
 NAME_MEMBER: Final[Mapping[str, str]] = {
@@ -100,7 +97,7 @@ def read_headers(headers: Iterable[tuple[bytes, bytes]]) -> McpHeaders:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1").strip(" \t")
         if name in found:
             flaw = "a header of MCP is there twice"
-        elif name != "traceparent" and _VISIBLE.fullmatch(value) is None:
+        elif name != "traceparent" and VISIBLE.fullmatch(value) is None:
             flaw = "a header of MCP holds a character that is not allowed"
         found[name] = value
     params = tuple((name, value) for name, value in found.items() if name.startswith(_PARAM_PREFIX))
@@ -134,14 +131,18 @@ def settle(
         return _settle_batch(message, headers, session_version)
     if isinstance(message, Response):
         return _settle_response(headers, session_version)
-    return _contradiction(message, headers) or _version(message, headers, session_version)
+    settled = _contradiction(message, headers) or _version(message, headers, session_version)
+    if isinstance(settled, Revision) and settled.modern and headers.params:
+        return _unfounded(message, headers) or settled
+    return settled
 
 
 def upstream_headers(call: Call, revision: Revision, headers: McpHeaders) -> list[tuple[str, str]]:
     """The MCP headers of our own request: from the body, apart from Mcp-Param-* and traceparent.
 
-    An intermediary that does not know a tool's schema passes Mcp-Param-* on unchanged; the
-    upstream compares them with the body, which is what was authorized.
+    An intermediary that does not know a tool's schema passes on what Mcp-Param-* are there. That
+    each says what an argument does was settled; that it is the right one, and that none is
+    missing, the upstream sees.
     """
     own: list[tuple[str, str]] = []
     if revision.version is not None and call.method != "initialize":
@@ -157,14 +158,17 @@ def upstream_headers(call: Call, revision: Revision, headers: McpHeaders) -> lis
     return own
 
 
-def with_arguments(headers: McpHeaders, changed: Mapping[str, str]) -> McpHeaders:
-    """`headers` with every Mcp-Param that repeats an argument in `changed` brought up to date."""
-    params = []
-    for name, value in headers.params:
-        text = decode_value(value)
-        new = None if text is None else changed.get(text)
-        params.append((name, value if new is None else encode_value(new)))
-    return replace(headers, params=tuple(params))
+def with_arguments(headers: McpHeaders, old: object, new: object) -> McpHeaders:
+    """`headers` of a call whose arguments `old` have become `new`, of the same shape.
+
+    A header that repeats an argument goes with it, however it spells it; one whose argument is
+    none any more is left out.
+    """
+    values = moved([value for _, value in headers.params], old, new)
+    pairs = zip(headers.params, values, strict=True)
+    return replace(
+        headers, params=tuple((n, value) for (n, _), value in pairs if value is not None)
+    )
 
 
 def named_by(call: Call) -> str | None:
@@ -191,26 +195,6 @@ def prefers_events(headers: McpHeaders) -> bool:
     return events >= 0 and (plain < 0 or events < plain)
 
 
-def encode_value(value: str) -> str:
-    """A header value for any text: as it is, or as the base64 sentinel where it would not last."""
-    if _VISIBLE.fullmatch(value) and not _SENTINEL.fullmatch(value):
-        return value
-    return f"=?base64?{base64.b64encode(value.encode()).decode('ascii')}?="
-
-
-def decode_value(value: str) -> str | None:
-    """The text a header value stands for; None for a sentinel that is not canonical base64."""
-    match = _SENTINEL.fullmatch(value)
-    if match is None:
-        return value
-    try:
-        plain = base64.b64decode(match.group(1), validate=True)
-        text = plain.decode()
-    except (binascii.Error, ValueError):
-        return None
-    return text if base64.b64encode(plain).decode("ascii") == match.group(1) else None
-
-
 def _claimed(call: Call) -> object:
     """What the envelope in the body says its version is; None without one, False for a null."""
     meta = (call.params or {}).get("_meta")
@@ -233,6 +217,19 @@ def _contradiction(call: Call, headers: McpHeaders) -> Rejection | None:
     if name is None or decode_value(headers.name) != name:
         return _mismatch("Mcp-Name is not what the body names")
     return None
+
+
+def _unfounded(call: Call, headers: McpHeaders) -> Rejection | None:
+    """Refused for an Mcp-Param header that says what no argument does.
+
+    What is authorized, masked and blocked are the arguments; a header that has a life of its own
+    would pass all of that by, and whoever routes by it would be lied to. Before 2026-07-28 such
+    headers mean nothing, and none is sent on.
+    """
+    values = [value for _, value in headers.params]
+    if all_repeat(values, (call.params or {}).get("arguments")):
+        return None
+    return _mismatch("an Mcp-Param header says what no argument does")
 
 
 def _version(call: Call, headers: McpHeaders, session_version: str | None) -> Revision | Rejection:
@@ -300,8 +297,6 @@ __all__ = [
     "Rejection",
     "Revision",
     "accepts_events",
-    "decode_value",
-    "encode_value",
     "named_by",
     "prefers_events",
     "read_headers",

@@ -1,7 +1,7 @@
 """Which arguments of a tool go into headers as well?
 
 Lives here: `x-mcp-header` in the schemas of a list of tools, and the Mcp-Param-* headers of a
-call. Does not live here: the encoding of a value (mcp.eras).
+call. Does not live here: how a value is written (mcp.header_values).
 
 Source: MCP 2026-07-28, basic/transports, custom headers from tool parameters.
 """
@@ -11,12 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final
 
 from tidegate.jsonrpc import Tree
-from tidegate.mcp.eras import decode_value, encode_value
+from tidegate.mcp.header_values import decode_value, encode_value, number_in, text_of
 
 _KEY: Final = "x-mcp-header"
 _TOKEN: Final = re.compile(r"[!#$%&'*+\-.^_`|~0-9A-Za-z]{1,128}")
 _TYPES: Final = ("string", "integer", "boolean")
-_WHOLE: Final = re.compile(r"(-?[0-9]{1,400})(?:\.0{1,400})?")
 _DATA: Final = frozenset({"const", "default", "enum", "examples"})
 _MOST_TOOLS: Final = 10_000
 
@@ -56,7 +55,7 @@ class ParamHeaders:
             return []
         headers = []
         for path, token in self._of_tool.get(name, {}).items():
-            text = _text(_value_at(arguments, path))
+            text = text_of(_value_at(arguments, path))
             if text is not None:
                 headers.append((f"Mcp-Param-{token}", encode_value(text)))
         return headers
@@ -64,8 +63,7 @@ class ParamHeaders:
     def contradiction(self, params: Tree | None, headers: Iterable[tuple[str, str]]) -> str | None:
         """The first header of a call that does not say what its arguments do; None if all agree.
 
-        Headers that no argument of this tool asks for are nobody's. Integers are compared as
-        numbers.
+        Headers that no argument of this tool asks for are nobody's. Numbers are compared by value.
         """
         tokens = self._of_tool.get(str((params or {}).get("name")), {}).values()
         wanted = {name.lower(): value for name, value in self.of(params)}
@@ -122,14 +120,8 @@ def _agree(wanted: str | None, given: str | None) -> bool:
     texts = decode_value(wanted), decode_value(given)
     if texts[0] == texts[1]:
         return True
-    numbers = [_WHOLE.fullmatch(text or "") for text in texts]
-    return all(numbers) and len({int(found[1]) for found in numbers if found}) == 1
-
-
-def _text(value: object) -> str | None:
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    return str(value) if isinstance(value, str | int | float) else None
+    number = number_in(texts[0])
+    return number is not None and number == number_in(texts[1])
 
 
 __all__ = ["ParamHeaders"]

@@ -40,6 +40,10 @@ REQUIRED = {
         "::test_method_and_name_headers_agree_with_the_body_or_the_request_is_refused"
     ),
     "G3 versions": f"{HEADERS}::test_an_unknown_version_is_told_what_is_supported",
+    "G3 headers of parameters": (
+        "app/test_tool_param_headers.py"
+        "::test_whatever_a_client_sends_a_server_reads_in_a_header_what_it_reads_in_the_body"
+    ),
     "G3 headers of our making": (
         f"{HEADERS}::test_a_modern_call_reaches_the_server_with_headers_of_our_making"
     ),

@@ -4,14 +4,21 @@ Lives here: the steps that need no waiting: read, compare with the headers, auth
 not live here: the decisions themselves (mcp), their order and everything that waits (tool_traffic).
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from functools import partial
 from typing import Final
 
 from tidegate import strictjson
 from tidegate.errors import ContentBlocked, MethodNotAllowed, TidegateError
 from tidegate.gateway.tool_requests.pages import opened
-from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolServer, Turn, no_session
+from tidegate.gateway.tool_requests.turn import (
+    Plan,
+    Rejected,
+    ToolServer,
+    Turn,
+    no_session,
+    rejected,
+)
 from tidegate.jsonrpc import (
     Batch,
     Call,
@@ -38,7 +45,7 @@ from tidegate.mcp.authorize import (
 )
 from tidegate.mcp.batch import flaw_of
 from tidegate.mcp.client_texts import texts_of, with_texts
-from tidegate.mcp.denials import Refusal, refusal
+from tidegate.mcp.denials import refusal
 from tidegate.mcp.eras import (
     LEGACY,
     LISTEN,
@@ -53,6 +60,7 @@ from tidegate.mcp.listing import narrow_subscription
 from tidegate.mcp.sessions import RunningCalls, Session, Sessions
 from tidegate.policy import Allow, Decision, Deny
 
+_NEEDS_SESSION: Final = "A single Mcp-Session-Id is needed"
 _PROBE: Final = "logging/setLevel"
 """What whoever may use something of a server may send to it."""
 _NOT_ANSWERED: Final = "The answer was refused by the gateway"
@@ -65,22 +73,20 @@ def read(data: bytes) -> Message | Batch:
         value = strictjson.loads(data)
     except strictjson.StrictJSONError as error:
         if error.kind == "ambiguous":
-            raise Rejected(_invalid(None, error.reason)) from None
-        body = error_body(None, Code.PARSE_ERROR, f"Parse error: {error.reason}")
-        raise Rejected(Refusal(body, 400)) from None
+            raise _invalid(None, error.reason) from None
+        raise rejected(f"Parse error: {error.reason}", code=Code.PARSE_ERROR) from None
     if has_oversized_integer(data, value):
-        body = error_body(None, Code.PARSE_ERROR, "Parse error: a number is too large")
-        raise Rejected(Refusal(body, 400))
+        raise rejected("Parse error: a number is too large", code=Code.PARSE_ERROR)
     message = classify(value)
     if isinstance(message, Malformed):
-        raise Rejected(_invalid(message.id, message.reason))
+        raise _invalid(message.id, message.reason)
     if isinstance(message, Batch) and (flaw := flaw_of(message)) is not None:
-        raise Rejected(_invalid(None, flaw))
+        raise _invalid(None, flaw)
     return message
 
 
-def _invalid(id: Id | None, reason: str) -> Refusal:  # noqa: A002 - the member's own name
-    return Refusal(error_body(id, Code.INVALID_REQUEST, f"Invalid request: {reason}"), 400)
+def _invalid(id: Id | None, reason: str) -> Rejected:  # noqa: A002 - the member's own name
+    return rejected(f"Invalid request: {reason}", id=id)
 
 
 def place(turn: Turn, message: Message | Batch, sessions: Sessions, now_s: float) -> None:
@@ -96,8 +102,7 @@ def place(turn: Turn, message: Message | Batch, sessions: Sessions, now_s: float
         data = revision.data
         if data is not None and "supported" in data:
             data = {**data, "supported": list(sessions.versions(turn.policy.realm))}
-        body = error_body(turn.id, revision.code, revision.message, data)
-        raise Rejected(Refusal(body, 400))
+        raise rejected(revision.message, code=revision.code, id=turn.id, data=data)
     turn.revision = revision
     if revision.modern:
         turn.session = None
@@ -111,8 +116,7 @@ def place_ending(turn: Turn, sessions: Sessions, now_s: float) -> None:
     if headers.version == MODERN:
         raise MethodNotAllowed("DELETE")
     if headers.flaw is not None or headers.session is None:
-        body = error_body(None, Code.INVALID_REQUEST, "A single Mcp-Session-Id is needed")
-        raise Rejected(Refusal(body, 400))
+        raise rejected(_NEEDS_SESSION)
     turn.session = _session(turn, headers.session, sessions, now_s)
     turn.trail.step("session", "ok" if turn.session is not None else "deny")
     if turn.session is None:
@@ -127,13 +131,12 @@ def place_listening(turn: Turn, sessions: Sessions, now_s: float) -> Session:
         # A client without a session asks for a stream in any case; this answer it expects.
         raise MethodNotAllowed("GET")
     if headers.flaw is not None or headers.session is None:
-        body = error_body(None, Code.INVALID_REQUEST, "A single Mcp-Session-Id is needed")
-        raise Rejected(Refusal(body, 400))
+        raise rejected(_NEEDS_SESSION)
     if headers.version is not None and headers.version not in LEGACY:
         known = list(sessions.versions(turn.policy.realm))
         told: Tree = {"supported": known, "requested": headers.version[:64]}
-        body = error_body(None, Code.UNSUPPORTED_VERSION, "Unsupported protocol version", told)
-        raise Rejected(Refusal(body, 400))
+        said = "Unsupported protocol version"
+        raise rejected(said, code=Code.UNSUPPORTED_VERSION, data=told)
     turn.session = session = _session(turn, headers.session, sessions, now_s)
     turn.trail.step("session", "ok" if session is not None else "deny")
     if session is None:
@@ -314,18 +317,9 @@ def _mask_texts(turn: Turn, plan: Plan) -> None:
     masked, counts = masking.mask_arguments(texts, turn.principal.tenant)
     turn.trail.counts("redact_arguments", mode, counts, unscanned=counts.unscanned)
     if masked is not texts:
-        changes = _changes(texts.get("arguments"), masked.get("arguments"))
-        plan.headers = with_arguments(turn.headers, dict(changes))
+        old, new = texts.get("arguments"), masked.get("arguments")
+        plan.headers = with_arguments(turn.headers, old, new)
         plan.message = with_texts(plan.message, masked)
-
-
-def _changes(old: object, new: object) -> Iterator[tuple[str, str]]:
-    """The leaves that were masked, where a header may repeat them: not inside of lists."""
-    if isinstance(old, dict) and isinstance(new, dict):
-        for member, value in old.items():
-            yield from _changes(value, new.get(member))
-    elif isinstance(old, str | int | float) and isinstance(new, str) and old != new:
-        yield str(old), new
 
 
 __all__ = [
