@@ -114,6 +114,12 @@ def is_visible(subject: Subject, principal: Principal, rules: RuleSet, *, server
     return isinstance(verdict, Allow)
 
 
+def is_denied(subject: Subject, principal: Principal, rules: RuleSet, *, server: str = "") -> bool:
+    """Whether a rule denies the thing by its name; what no rule allows is not denied by one."""
+    verdict = _verdict(_Question(principal, rules, server), subject, None)
+    return isinstance(verdict, Deny) and verdict.rule != DEFAULT
+
+
 def _is_protocol(message: Call) -> bool:
     """Whether it is a notification that the protocol cannot do without."""
     return not isinstance(message, Request) and message.method in _PROTOCOL
@@ -312,6 +318,7 @@ __all__ = [
     "UNKNOWN_TASK",
     "Subject",
     "authorize",
+    "is_denied",
     "is_visible",
     "subject_of",
 ]

@@ -111,6 +111,25 @@ def listed_tasks(result: object) -> list[str]:
     return [task_id for task_id in named if task_id]
 
 
+def readable(result: object, asked: object, denied: Callable[[Subject], bool]) -> object:
+    """The answer to resources/read without what is denied to the caller; the same if nothing is.
+
+    A server may answer with more than the one resource that was `asked` for: with the parts of a
+    folder for example, or with the place where it found it. So nothing has to be allowed once
+    more, but what a rule denies stays denied. Source: MCP, server/resources, resources/read.
+    """
+    contents = result.get("contents") if isinstance(result, dict) else None
+    if not isinstance(result, dict) or not isinstance(contents, list):
+        return result
+    kept = [each for each in contents if not _is_denied(each, asked, denied)]
+    return result if len(kept) == len(contents) else {**result, "contents": kept}
+
+
+def _is_denied(content: object, asked: object, denied: Callable[[Subject], bool]) -> bool:
+    uri = content.get("uri") if isinstance(content, dict) else None
+    return isinstance(uri, str) and uri != asked and denied(Subject("resources", uri))
+
+
 def without_offer(result: object) -> object:
     """What a server says of itself, for somebody who may use nothing of it: no more than that it
     is there."""
@@ -195,6 +214,7 @@ __all__ = [
     "made_private",
     "may_hear",
     "narrow_subscription",
+    "readable",
     "subscribed_tasks",
     "without_offer",
 ]

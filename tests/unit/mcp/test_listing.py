@@ -16,6 +16,7 @@ from tidegate.mcp.listing import (
     made_private,
     may_hear,
     narrow_subscription,
+    readable,
     subscribed_tasks,
     without_offer,
 )
@@ -184,6 +185,22 @@ def test_news_of_a_task_is_for_its_owner(method: str) -> None:
     for named in ({"taskId": "hers"}, {"taskId": 1}, {}):
         assert not is_of_own_task(tell(method, **named), owned)
     assert is_of_own_task(tell("notifications/message", taskId="hers"), owned)
+
+
+def test_of_what_a_read_brings_along_nothing_is_seen_that_is_denied() -> None:
+    parts = [{"uri": f"file:///{name}", "text": name} for name in ("a", "secret", "b")]
+    result = {"contents": [*parts, {"text": "no uri"}, "odd"], "ttlMs": 1}
+
+    def denied(subject: Subject) -> bool:
+        assert subject.kind == "resources"
+        return "secret" in subject.name
+
+    kept = {**result, "contents": [parts[0], parts[2], {"text": "no uri"}, "odd"]}
+    assert readable(result, "file:///", denied) == kept
+    assert readable(result, "file:///secret", denied) is result, "it was asked for, and allowed"
+    assert readable(kept, "file:///", denied) is kept
+    for other in (None, [], {"contents": {}}, {"contents": None}):
+        assert readable(other, "file:///", denied) is other
 
 
 def test_who_may_use_nothing_is_offered_nothing() -> None:

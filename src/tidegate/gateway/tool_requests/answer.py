@@ -208,6 +208,9 @@ class Shaper:
             result = listing.filter_result(result, self._may_see)
         if self._server.pin == "block" and method == "tools/list":
             result = listing.filter_result(result, self._is_approved)
+        if method == "resources/read":
+            asked = (self.call.params or {}).get("uri")
+            result = listing.readable(result, asked, partial(turn.is_denied, self._server))
         if method == "tasks/list":
             result = listing.filter_tasks(result, self._owns)
         return listing.made_private(result)

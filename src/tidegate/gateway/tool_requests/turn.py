@@ -33,6 +33,7 @@ from tidegate.limits.ledger import LimitTable
 from tidegate.mcp.authorize import (
     Subject,
     authorize,
+    is_denied,
     is_visible,
 )
 from tidegate.mcp.changes import changed_list
@@ -179,6 +180,10 @@ class Turn:
         if (method := changed_list(told.method)) is not None:
             return self.may_send(server, method)
         return not self.hides or may_hear(told, partial(self.may_see, server))
+
+    def is_denied(self, server: ToolServer, subject: Subject) -> bool:
+        """Whether a rule denies the principal this thing of this server."""
+        return is_denied(subject, self.principal, self.rules, server=server.name)
 
     def error_body(self, error: TidegateError, request_id: str) -> Tree:
         """The dialect of this path, for the responder: JSON-RPC with the id, once it is known."""
