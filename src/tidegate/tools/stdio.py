@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import isinf
 
 from tidegate import strictjson
-from tidegate.jsonrpc import Malformed, classify
+from tidegate.jsonrpc import Malformed, classify, error_body
 from tidegate.lines import ENDS_BYTES, LineSplitter, LineTooLong
 from tidegate.tools.written import Written
 
@@ -164,8 +164,7 @@ def _infinite_arguments(message: dict[str, object]) -> int:
 
 def error_line(code: int, reason: str) -> bytes:
     """The answer to a line whose id cannot be known."""
-    error = {"code": code, "message": reason}
-    return strictjson.dumps({"jsonrpc": "2.0", "id": None, "error": error}) + b"\n"
+    return strictjson.dumps(error_body(None, code, reason)) + b"\n"
 
 
 def write_all(fd: int, data: bytes) -> None:
