@@ -248,7 +248,8 @@ class Federated(World):
 
     def _headers_of(self, body: Any) -> dict[str, str]:
         name = body["params"].get(NAME_MEMBER.get(body["method"], ""))
-        return modern(body["method"], **({"mcp_name": encode_value(name)} if name else {}))
+        named = isinstance(name, str) and bool(name)
+        return modern(body["method"], **({"mcp_name": encode_value(name)} if named else {}))
 
     async def over(self) -> None:
         """End what the gateway keeps towards its servers, as it does at its own end."""

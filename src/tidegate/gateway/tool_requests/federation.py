@@ -241,7 +241,8 @@ class ToolFederation:
     async def _level(self, turn: Turn, plan: Plan) -> Tree:
         """Every server is told which messages its log should send; some have no log to send."""
         call = plan.request
-        if (call.params or {}).get("level") not in _LEVELS:
+        level = (call.params or {}).get("level")
+        if not isinstance(level, str) or level not in _LEVELS:
             return error_body(call.id, Code.INVALID_PARAMS, "Invalid params")
 
         async def tell(number: int, part: Plan) -> None:
