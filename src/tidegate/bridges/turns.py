@@ -19,6 +19,7 @@ from tidegate.lines import LineTooLong
 from tidegate.mcp.answers import Ask, Incoming, Reply, sort
 from tidegate.mcp.eras import named_by
 from tidegate.mcp.header_values import encode_value
+from tidegate.mcp.http_upstream import HARMLESS
 from tidegate.mcp.param_headers import ParamHeaders
 from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, error_line
 
@@ -28,17 +29,6 @@ _OWN_ID: Final = "tidegate/tools/list"
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,1024}")
 _MOST_OPEN: Final = 256
 _MOST_ASKED: Final = 10_000
-_HARMLESS: Final = frozenset(
-    {
-        "ping",
-        "prompts/list",
-        "resources/list",
-        "resources/read",
-        "resources/templates/list",
-        "server/discover",
-        "tools/list",
-    }
-)
 _NOBODY: Final[Key] = (True, "")
 
 Headers = tuple[tuple[str, str], ...]
@@ -59,7 +49,7 @@ class Post:
     @property
     def harmless(self) -> bool:
         """Whether it may be sent again where nobody knows whether it arrived."""
-        return self.method in _HARMLESS
+        return self.method in HARMLESS
 
 
 @dataclass(frozen=True, slots=True)
