@@ -26,7 +26,7 @@ from msgspec import Struct
 from tidegate.mcp.patterns import fold, is_invisible
 
 MEMBERS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
-MOST_TEXT_CHARS: Final = 4_000
+MOST_TEXT_CHARS: Final = 16_000
 MOST_NAME_CHARS: Final = 256
 _FOLDED: Final = MappingProxyType({fold(member): member for member in MEMBERS})
 _LONGEST_SPELLING: Final = 64

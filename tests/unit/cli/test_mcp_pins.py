@@ -255,13 +255,13 @@ def test_of_long_texts_the_place_of_the_change_is_shown(
 ) -> None:
     words = " ".join(f"word{number}" for number in range(300))
     lines = "\n".join(map(str, range(200)))
-    before = [tool("a", words), tool("b", "x" * 9_000), tool("c", "\n"), tool("n" * 200)]
-    after = [tool("a", words.replace("word200", "EVIL")), tool("b", "x" * 9_001), tool("c", lines)]
+    before = [tool("a", words), tool("b", "x" * 20_000), tool("c", "\n"), tool("n" * 200)]
+    after = [tool("a", words.replace("word200", "EVIL")), tool("b", "x" * 20_001), tool("c", lines)]
     keep(folder, files=book(before, [*after, tool("n" * 200, "other")]))
     assert approves("--show", "files/*") == 4
     out = capsys.readouterr().out
     assert re.search(r"  - \.\.\.word19.*word200.*\.\.\.\n  \+ \.\.\.word19.*EVIL", out)
-    assert "differs beyond the first 4000 characters" in out
+    assert "differs beyond the first 16000 characters" in out
     assert "lines more" in out
     assert len(out.splitlines()) < 90
     assert all(len(line) < 200 for line in out.splitlines())
