@@ -6,7 +6,9 @@ import re
 from collections.abc import Iterable
 from typing import Any
 
-from tests.app.mcp_world import Asked
+from tests.app.mcp_world import Asked, World, call
+from tests.unit.mcp.asking import allow, deny
+from tidegate.mcp import RuleSet
 
 GONE = {"code": -32601, "message": "Method not found"}
 DISCOVERED = {
@@ -161,3 +163,18 @@ def told(answer: Any) -> Any:
 def methods(log: Iterable[tuple[str, str | None]]) -> list[str]:
     """Only the methods of a log."""
     return [method for method, _ in log]
+
+
+ALL_BUT = RuleSet([deny(tools=("secret",)), allow()])
+UNKNOWN = {"code": -32601, "message": "Unknown tool"}
+
+
+def world_of(*names: str, rules: RuleSet = ALL_BUT, **more: Any) -> tuple[World, Roster]:
+    server = Roster(*(names or ("a", "b", "secret")))
+    return World(server, rules=rules, hide_denied="full", **more), server
+
+
+async def told_of(world: World, name: str, **head: str) -> Any:
+    """The word "done", or the error that a call ends with."""
+    answer = told(await world.post(call(name), **head))
+    return "done" if "result" in answer else answer["error"]

@@ -131,6 +131,12 @@ def _arguments(steps: Steps) -> str:
     return f"{who} {_thing(step)} with these arguments."
 
 
+def _not_offered(steps: Steps) -> str:
+    found = _stage(steps, "offer")
+    what = _thing(found[-1]) if found else "a tool of that name"
+    return f"The MCP server does not list {what}, which is answered like one that is denied."
+
+
 def _server_failed(steps: Steps) -> str:
     upstream = _stage(steps, "upstream")
     if not upstream and (pin := _refusing_pin(steps)):
@@ -171,6 +177,7 @@ _TOLD: Mapping[str, Callable[[Steps], str]] = MappingProxyType(
         "denied": _denied,
         "no_rule": _no_rule,
         "arguments": _arguments,
+        "not_offered": _not_offered,
         "nothing_allowed": _always("No rule allows this principal anything of that kind."),
         "pin_changed": _pin("is not the one that was approved"),
         "pin_new": _pin("came after the first list and was not approved"),

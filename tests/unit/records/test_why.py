@@ -133,6 +133,11 @@ def test_a_denial_names_its_rule_and_what_was_asked_for() -> None:
         "No rule allows tool refund with these arguments."
     )
     assert told("no_rule") == "No rule allows it, and what nothing allows is denied."
+    offer: dict[str, object] = {"stage": "offer", "verdict": "deny", "tool": "wipe"}
+    for steps, named in ((offer, "tool wipe"), ({}, "a tool of that name")):
+        assert told("not_offered", **steps) == (
+            f"The MCP server does not list {named}, which is answered like one that is denied."
+        )
 
 
 def test_a_tool_that_is_not_what_was_approved_is_named_with_the_way_to_look_at_it() -> None:

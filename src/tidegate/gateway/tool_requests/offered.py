@@ -91,7 +91,7 @@ class OfferGate:
         standing = standing_of(plan.decision)
         look: Look | None = None
         follows: Step = "look"
-        for _ in range(1 + _MOST_LOOKS):
+        for looks_left in reversed(range(1 + _MOST_LOOKS)):
             since = self._pins.since(server)
             shown = partial(self._offers.knows, server.name, since)
             held = standing == "open" and self._pins.refuses(server, subject.name)
@@ -104,7 +104,7 @@ class OfferGate:
                 or admits_unknown(turn.rules, turn.principal, server.name, shown),
                 look=look,
             )
-            if follows != "look":
+            if follows != "look" or not looks_left:
                 break
             now_s = self._clock.monotonic_s()
             look = self._offers.recall(_asker(turn, server), since, now_s)
