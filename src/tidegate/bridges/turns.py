@@ -20,11 +20,10 @@ from tidegate.mcp.answers import Ask, Incoming, Reply, sort
 from tidegate.mcp.eras import named_by
 from tidegate.mcp.header_values import encode_value
 from tidegate.mcp.http_upstream import HARMLESS
+from tidegate.mcp.meta_keys import PREFIX, VERSION_KEY
 from tidegate.mcp.param_headers import ParamHeaders
 from tidegate.tools.stdio import MAX_LINE_BYTES, BadLine, error_line
 
-_PREFIX: Final = "io.modelcontextprotocol/"
-_VERSION_KEY: Final = f"{_PREFIX}protocolVersion"
 _OWN_ID: Final = "tidegate/tools/list"
 _VISIBLE: Final = re.compile(r"[\x21-\x7e]{1,1024}")
 _MOST_OPEN: Final = 256
@@ -170,7 +169,7 @@ class Turns:
     def _list(self, call: Request, cursor: str | None) -> Post:
         meta = (call.params or {}).get("_meta")
         kept = meta if isinstance(meta, dict) else {}
-        params: Tree = {"_meta": {k: v for k, v in kept.items() if k.startswith(_PREFIX)}}
+        params: Tree = {"_meta": {k: v for k, v in kept.items() if k.startswith(PREFIX)}}
         if cursor is not None:
             params["cursor"] = cursor
         own = Request(_OWN_ID, "tools/list", params)
@@ -303,7 +302,7 @@ def _call_in(post: Post) -> Request | None:
 def _claimed(call: Call) -> str | None:
     """The revision that the message itself names, as those since 2026-07-28 do."""
     meta = (call.params or {}).get("_meta")
-    version = meta.get(_VERSION_KEY) if isinstance(meta, dict) else None
+    version = meta.get(VERSION_KEY) if isinstance(meta, dict) else None
     if version is None:
         return None
     if not isinstance(version, str) or _VISIBLE.fullmatch(version) is None:

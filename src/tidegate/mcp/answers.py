@@ -12,6 +12,7 @@ from typing import Final, TypeGuard
 
 from tidegate import strictjson
 from tidegate.jsonrpc import Code, Id, Tree, error_body, typed
+from tidegate.mcp.meta_keys import PREFIX
 
 GENERIC_MESSAGE: Final = "The MCP server behind the gateway failed."
 _MAX_DEPTH: Final = 128
@@ -204,7 +205,7 @@ def restored(original: object, masked: object, *, lists: bool = False, uri: bool
     whole = {**masked, **{key: original[key] for key in members if key in original}}
     meta, masked_meta = original.get("_meta"), masked.get("_meta")
     if isinstance(meta, dict) and isinstance(masked_meta, dict):
-        kept = {key: value for key, value in meta.items() if key.startswith(_PROTOCOL_PREFIX)}
+        kept = {key: value for key, value in meta.items() if key.startswith(PREFIX)}
         whole["_meta"] = {**masked_meta, **kept}
     for member, handles in _HANDLES.items() if lists else ():
         items, masked_items = original.get(member), masked.get(member)
@@ -220,7 +221,6 @@ def _restored_item(item: object, masked: object, handles: tuple[str, ...]) -> ob
     return {**masked, **{key: item[key] for key in handles if key in item}}
 
 
-_PROTOCOL_PREFIX: Final = "io.modelcontextprotocol/"
 _PROTOCOL_MEMBERS: Final = (
     "cacheScope",
     "cursor",

@@ -16,8 +16,9 @@ from typing import Final
 from tidegate import strictjson
 from tidegate.jsonrpc import Code, Tree
 from tidegate.mcp.answers import says_unknown
-from tidegate.mcp.bridging import OLDEST, PREFIX, Refused
+from tidegate.mcp.bridging import OLDEST, Refused
 from tidegate.mcp.eras import BATCHING, MODERN
+from tidegate.mcp.meta_keys import PREFIX
 
 CACHED: Final = frozenset(
     {

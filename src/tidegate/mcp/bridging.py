@@ -16,13 +16,7 @@ from typing import Final
 
 from tidegate.jsonrpc import Call, Code, Id, Notification, Request, Tree
 from tidegate.mcp.eras import LEGACY, MODERN
-
-PREFIX: Final = "io.modelcontextprotocol/"
-VERSION_KEY: Final = f"{PREFIX}protocolVersion"
-CAPABILITIES_KEY: Final = f"{PREFIX}clientCapabilities"
-CLIENT_KEY: Final = f"{PREFIX}clientInfo"
-LEVEL_KEY: Final = f"{PREFIX}logLevel"
-SUBSCRIPTION_KEY: Final = f"{PREFIX}subscriptionId"
+from tidegate.mcp.meta_keys import CAPABILITIES_KEY, CLIENT_KEY, LEVEL_KEY, PREFIX, VERSION_KEY
 
 OLDEST: Final = LEGACY[-1]
 """What a message counts as that names no revision."""
@@ -232,15 +226,9 @@ NO_ROUNDS: Final = (
 )
 
 __all__ = [
-    "CAPABILITIES_KEY",
-    "CLIENT_KEY",
     "LEVELS",
-    "LEVEL_KEY",
     "NO_ROUNDS",
     "OLDEST",
-    "PREFIX",
-    "SUBSCRIPTION_KEY",
-    "VERSION_KEY",
     "Course",
     "Envelope",
     "Refused",

@@ -14,15 +14,13 @@ from typing import Final
 
 from tidegate.jsonrpc import Batch, Call, Code, Message, Request, Response, Tree
 from tidegate.mcp.header_values import VISIBLE, all_repeat, decode_value, encode_value, moved
+from tidegate.mcp.meta_keys import CAPABILITIES_KEY, VERSION_KEY
 
 MODERN: Final = "2026-07-28"
 BATCHING: Final = "2025-03-26"
 LEGACY: Final = ("2025-11-25", "2025-06-18", BATCHING)
 SUPPORTED: Final = (MODERN, *LEGACY)
 
-_META: Final = "io.modelcontextprotocol/"
-_VERSION_KEY: Final = f"{_META}protocolVersion"
-_CAPABILITIES_KEY: Final = f"{_META}clientCapabilities"
 _PARAM_PREFIX: Final = "mcp-param-"
 _MAX_PARAMS: Final = 64
 _TRACEPARENT: Final = re.compile(r"[0-9a-f]{2}-[0-9a-f]{32}-[0-9a-f]{16}-[0-9a-f]{2}")
@@ -198,9 +196,9 @@ def prefers_events(headers: McpHeaders) -> bool:
 def _claimed(call: Call) -> object:
     """What the envelope in the body says its version is; None without one, False for a null."""
     meta = (call.params or {}).get("_meta")
-    if not isinstance(meta, dict) or _VERSION_KEY not in meta:
+    if not isinstance(meta, dict) or VERSION_KEY not in meta:
         return None
-    return False if meta[_VERSION_KEY] is None else meta[_VERSION_KEY]
+    return False if meta[VERSION_KEY] is None else meta[VERSION_KEY]
 
 
 def _contradiction(call: Call, headers: McpHeaders) -> Rejection | None:
@@ -241,10 +239,10 @@ def _version(call: Call, headers: McpHeaders, session_version: str | None) -> Re
         return _unsupported(version)
     if version == MODERN and isinstance(call, Request):
         meta = (call.params or {}).get("_meta")
-        if claimed is None or not isinstance(meta, dict) or _CAPABILITIES_KEY not in meta:
+        if claimed is None or not isinstance(meta, dict) or CAPABILITIES_KEY not in meta:
             return Rejection(
                 Code.INVALID_PARAMS,
-                f"params._meta must hold {_VERSION_KEY} and {_CAPABILITIES_KEY}",
+                f"params._meta must hold {VERSION_KEY} and {CAPABILITIES_KEY}",
             )
     return Revision(version)
 

@@ -13,11 +13,10 @@ from tidegate.jsonrpc import Tree
 from tidegate.mcp.authorize import LISTED_MEMBER
 from tidegate.mcp.changes import LISTS
 from tidegate.mcp.eras import LEGACY, SUPPORTED
+from tidegate.mcp.meta_keys import SERVER_KEY
 
 UNAVAILABLE: Final = "tidegate/unavailable"
 """The member of `_meta` that names the servers whose part is missing."""
-SERVER_INFO: Final = "io.modelcontextprotocol/serverInfo"
-SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
 _OFFERS: Final = ("tools", "prompts", "resources", "completions", "logging")
 _PUSHED: Final = frozenset({"listChanged", "subscribe"})
@@ -93,7 +92,7 @@ def described(
             "resultType": "complete",
             "ttlMs": 0,
             "cacheScope": "private",
-            "_meta": {SERVER_INFO: dict(own)},
+            "_meta": {SERVER_KEY: dict(own)},
         }
     else:
         result = {"protocolVersion": version, "capabilities": capabilities, "serverInfo": dict(own)}
@@ -180,8 +179,6 @@ def acknowledged(wanted: Mapping[str, object], acks: Iterable[Mapping[str, objec
 
 
 __all__ = [
-    "SERVER_INFO",
-    "SUBSCRIPTION",
     "UNAVAILABLE",
     "Offer",
     "Part",

@@ -11,10 +11,9 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from tidegate.jsonrpc import Tree
-from tidegate.mcp.bridging import PREFIX
 from tidegate.mcp.eras import LEGACY, MODERN, SUPPORTED
+from tidegate.mcp.meta_keys import SERVER_KEY
 
-SERVER_KEY: Final = f"{PREFIX}serverInfo"
 ANCIENT: Final = "2024-11-05"
 """Of the time before Streamable HTTP, and still what many servers answer initialize with."""
 SPOKEN_LEGACY: Final = (*LEGACY, ANCIENT)
@@ -108,7 +107,6 @@ def _capabilities(server: Introduction, client: str) -> Tree:
 
 __all__ = [
     "ANCIENT",
-    "SERVER_KEY",
     "SPOKEN_LEGACY",
     "Introduction",
     "discovered",

@@ -28,11 +28,11 @@ from tidegate.jsonrpc import (
 from tidegate.lines import LineTooLong
 from tidegate.mcp.answers import Incoming, is_id, parse
 from tidegate.mcp.http_upstream import without_baggage
+from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.server_lines import FROM_CLIENTS, Key, claimed_key, documents, starts
 from tidegate.mcp.sessions import NOBODY
 
 NOT_SUPPORTED: Final = "This request is not supported through this gateway."
-_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 _CANCELLED: Final = "notifications/cancelled"
 _PROGRESS: Final = "notifications/progress"
 _MESSAGE: Final = "notifications/message"
@@ -278,8 +278,8 @@ class Conversation:
         if method == _PROGRESS:
             return self._progress(message, known)
         meta = known.get("_meta")
-        if isinstance(meta, dict) and _SUBSCRIPTION in meta:
-            call = self._subscribed(meta[_SUBSCRIPTION])
+        if isinstance(meta, dict) and SUBSCRIPTION_KEY in meta:
+            call = self._subscribed(meta[SUBSCRIPTION_KEY])
             if call is not None:
                 return Delivered(call, _rewritten(message, _of_client(known, call)))
         elif method == _MESSAGE and (call := self._talkative()) is not None:
@@ -352,11 +352,11 @@ def _of_client(value: Tree, call: Call) -> Tree:
     """`value` under the client's id, where its `_meta` names the subscription it belongs to."""
     meta = value.get("_meta")
     ours = (call.wire_id, str(call.wire_id))
-    if not isinstance(meta, dict) or meta.get(_SUBSCRIPTION) not in ours:
+    if not isinstance(meta, dict) or meta.get(SUBSCRIPTION_KEY) not in ours:
         return value
-    is_text = isinstance(meta[_SUBSCRIPTION], str)
+    is_text = isinstance(meta[SUBSCRIPTION_KEY], str)
     named = str(call.client_id) if is_text else call.client_id
-    return {**value, "_meta": {**meta, _SUBSCRIPTION: named}}
+    return {**value, "_meta": {**meta, SUBSCRIPTION_KEY: named}}
 
 
 def _rewritten(message: Tree, params: Tree) -> Incoming:

@@ -23,6 +23,7 @@ from mcp.shared.transport_context import TransportContext
 
 from tidegate import strictjson
 from tidegate.jsonrpc import Id, Request, error_body, typed
+from tidegate.mcp.meta_keys import CAPABILITIES_KEY, CLIENT_KEY
 from tidegate.tools.boundary import ToolError, plain_error
 from tidegate.tools.outbox import Item, Outbox
 
@@ -30,8 +31,6 @@ STATUS: Final[Mapping[int, int]] = MappingProxyType(
     {-32700: 400, -32600: 400, -32601: 404, -32602: 400, -32020: 400, -32021: 400, -32022: 400}
 )
 """The HTTP status of an error. Source: MCP 2026-07-28, basic/transports; others are 200."""
-_CLIENT_INFO: Final = "io.modelcontextprotocol/clientInfo"
-_CAPABILITIES: Final = "io.modelcontextprotocol/clientCapabilities"
 
 
 @dataclass
@@ -79,7 +78,7 @@ async def answer(
     """Runs `request` and puts its answer into `outbox`; `http` is the request of the web."""
     params = request.params or {}
     meta: Any = params.get("_meta")
-    connection = Connection.from_envelope(version, meta.get(_CLIENT_INFO), meta.get(_CAPABILITIES))
+    connection = Connection.from_envelope(version, meta.get(CLIENT_KEY), meta.get(CAPABILITIES_KEY))
     exchange = OneExchange(
         transport=TransportContext(
             kind="streamable-http", can_send_request=False, headers=http.headers

@@ -23,7 +23,6 @@ from tidegate.jsonrpc import Id, Notification, Request, Tree, error_body, result
 from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
 from tidegate.mcp.bridged_results import error_for, params_for, result_for
 from tidegate.mcp.bridging import (
-    SUBSCRIPTION_KEY,
     Envelope,
     Refused,
     is_told,
@@ -31,6 +30,7 @@ from tidegate.mcp.bridging import (
     to_server,
 )
 from tidegate.mcp.eras import McpHeaders, Revision
+from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.probing import (
     Heard,
 )

@@ -26,9 +26,10 @@ from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.jsonrpc import Id, Request, Tree, result_body
 from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
 from tidegate.mcp.bridged_results import params_for
-from tidegate.mcp.bridging import SUBSCRIPTION_KEY, Envelope, is_told, own_request
+from tidegate.mcp.bridging import Envelope, is_told, own_request
 from tidegate.mcp.changes import ALL, Wanted, wanted_of
 from tidegate.mcp.eras import Revision
+from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.sessions import Owner
 
 _MOST_WAITING: Final = 256

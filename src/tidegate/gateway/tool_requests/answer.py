@@ -23,6 +23,7 @@ from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY
 from tidegate.mcp.federation_messages import Shown
+from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
 from tidegate.mcp.stream_places import PRIMED
 from tidegate.redaction import Counts
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from tidegate.mcp.pins import Verdicts
 
 _DESCRIBING: Final = ("initialize", "server/discover")
-_SUBSCRIPTION: Final = "io.modelcontextprotocol/subscriptionId"
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,10 +252,10 @@ class Shaper:
         if not isinstance(params, dict) or not isinstance(meta, dict):
             return params
         ours, theirs = self.running.upstream_id, self.call.id
-        if typed(ours) == typed(theirs) or meta.get(_SUBSCRIPTION) not in (ours, str(ours)):
+        if typed(ours) == typed(theirs) or meta.get(SUBSCRIPTION_KEY) not in (ours, str(ours)):
             return params
-        named: Id = str(theirs) if isinstance(meta[_SUBSCRIPTION], str) else theirs
-        return {**params, "_meta": {**meta, _SUBSCRIPTION: named}}
+        named: Id = str(theirs) if isinstance(meta[SUBSCRIPTION_KEY], str) else theirs
+        return {**params, "_meta": {**meta, SUBSCRIPTION_KEY: named}}
 
     def _status(self, message: Tree, status: int) -> int:
         """Errors of a modern server keep their status; anything else is an answer: 200."""

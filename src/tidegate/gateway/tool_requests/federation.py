@@ -32,6 +32,7 @@ from tidegate.mcp.federation_merging import (
     negotiated,
 )
 from tidegate.mcp.federation_rests import Rests
+from tidegate.mcp.meta_keys import CAPABILITIES_KEY, CLIENT_KEY, VERSION_KEY
 from tidegate.mcp.page_walk import PageWalk
 from tidegate.mcp.sessions import owner_of
 
@@ -53,7 +54,6 @@ _ITEM_BYTES: Final = 1024
 _LEVELS: Final = frozenset(
     {"debug", "info", "notice", "warning", "error", "critical", "alert", "emergency"}
 )
-_ENVELOPE: Final = "io.modelcontextprotocol/"
 T = TypeVar("T")
 
 
@@ -222,9 +222,9 @@ class ToolFederation:
     async def _offer(self, turn: Turn, part: Plan, number: int) -> Offer:
         params: Tree = {
             "_meta": {
-                f"{_ENVELOPE}protocolVersion": MODERN,
-                f"{_ENVELOPE}clientCapabilities": {},
-                f"{_ENVELOPE}clientInfo": dict(OWN),
+                VERSION_KEY: MODERN,
+                CAPABILITIES_KEY: {},
+                CLIENT_KEY: dict(OWN),
             }
         }
         message = Request(f"{turn.responder.request_id}-{number}", "server/discover", params)

@@ -16,7 +16,8 @@ from tidegate.gateway.tool_requests.relay import ToolRelay, note_failed
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Tree, result_body
 from tidegate.mcp.answers import generic
-from tidegate.mcp.federation_merging import SUBSCRIPTION, acknowledged, with_missing
+from tidegate.mcp.federation_merging import acknowledged, with_missing
+from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.stream_places import UNMARKED, Mark
 
 _ACKNOWLEDGED: Final = "notifications/subscriptions/acknowledged"
@@ -110,7 +111,7 @@ class Listening:
                 answer = Answer(generic(plan.request.id, turn.responder.request_id))
                 await client.final(answer, streamed=True)
                 return "gateway.upstream_failed"
-        result = {"resultType": "complete", "_meta": {SUBSCRIPTION: plan.request.id}}
+        result = {"resultType": "complete", "_meta": {SUBSCRIPTION_KEY: plan.request.id}}
         await client.final(Answer(result_body(plan.request.id, result)), streamed=True)
         return "ok"
 
@@ -152,7 +153,7 @@ def _ack(plan: Plan, ears: list[_Ear], missing: list[str]) -> Tree:
         wanted if isinstance(wanted, dict) else {},
         [ear.ack for ear in ears if ear.ack is not None],
     )
-    params: Tree = {"notifications": heard, "_meta": {SUBSCRIPTION: plan.request.id}}
+    params: Tree = {"notifications": heard, "_meta": {SUBSCRIPTION_KEY: plan.request.id}}
     return {"jsonrpc": "2.0", "method": _ACKNOWLEDGED, "params": with_missing(params, missing)}
 
 

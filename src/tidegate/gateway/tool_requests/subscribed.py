@@ -16,7 +16,7 @@ from tidegate.gateway.tool_requests.client_side import ClientSide
 from tidegate.gateway.tool_requests.hearing import Over
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import result_body
-from tidegate.mcp.federation_merging import SUBSCRIPTION
+from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.stream_places import UNMARKED, Mark
 
 
@@ -78,7 +78,7 @@ async def serve_until_over(
     turn.trail.step("stream", "ended", reason=client.over.result())
     if not turn.responder.complete:
         call_id = plan.request.id
-        result = {"resultType": "complete", "_meta": {SUBSCRIPTION: call_id}}
+        result = {"resultType": "complete", "_meta": {SUBSCRIPTION_KEY: call_id}}
         await client.final(Answer(result_body(call_id, result)), streamed=True)
     return "ok"
 
