@@ -292,3 +292,13 @@ def test_at_the_end_every_open_call_gets_an_error() -> None:
     assert [part["id"] for part in told] == [1, "1"]
     assert {part["error"]["code"] for part in told} == {-32603}
     assert bridge.ended() == b""
+
+
+@pytest.mark.parametrize(
+    ("method", "twice"),
+    [("tools/list", True), ("prompts/get", True), ("tools/call", False), ("initialize", False)],
+)
+def test_what_may_be_sent_twice_is_what_the_gateway_sends_twice(
+    method: str, *, twice: bool
+) -> None:
+    assert Post((), method=method).harmless is twice
