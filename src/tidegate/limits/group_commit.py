@@ -22,7 +22,7 @@ from typing import Any, Generic, Protocol, TypeVar
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
-from tidegate.limits.books_file import BooksFile, FileReplaced
+from tidegate.limits.books_file import BooksFile, FileReplaced, open_lock
 from tidegate.limits.sqlite_rows import SQLiteRows
 from tidegate.limits.storetime import StoreTime
 from tidegate.sqlite_words import meaning_of
@@ -249,9 +249,7 @@ class GroupCommit(Generic[W]):
     @contextmanager
     def _turn(self) -> Iterator[None]:
         if self._lock_fd < 0:
-            lock = self._path.with_name(self._path.name + ".lock")
-            flags = os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW
-            self._lock_fd = os.open(lock, flags, 0o600)
+            self._lock_fd = open_lock(self._path)
         fcntl.flock(self._lock_fd, fcntl.LOCK_EX)
         try:
             yield

@@ -1,7 +1,8 @@
 """How do pins survive a restart, and how do processes of one machine share them?
 
 Lives here: the pins in the file of the ledger, in a table of their own. Does not live here: the
-ledger (limits), what a book means (pins).
+ledger (limits), the file itself and the lock of its writers (limits.books_file), what a book
+means (pins).
 
 Readers see the last commit and wait for nobody. A writer takes its turn by the lock that the
 writers of the ledger take (see limits.group_commit): SQLite's own waiting is a poll, which a
@@ -20,6 +21,7 @@ from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from tidegate.errors import StoreUnavailable
+from tidegate.limits.books_file import FileReplaced, Mark, make_file, mark_of, open_lock
 from tidegate.mcp.pin_store import Kept, decode, encode, fresh_mark
 from tidegate.mcp.pins import Book
 from tidegate.sqlite_words import meaning_of
@@ -38,12 +40,6 @@ ON CONFLICT (server) DO UPDATE SET mark = excluded.mark, document = excluded.doc
 T = TypeVar("T")
 
 
-class FileReplaced(OSError):
-    """Where the pins lay there is no file, or another one."""
-
-    meaning = "it was removed or replaced"
-
-
 class SQLitePins:
     """A PinStore in the file `path`. No call waits longer than about `wait_s`.
 
@@ -54,7 +50,7 @@ class SQLitePins:
         self._path = Path(path)
         self._wait_s = wait_s
         self._creates = creates
-        self._mark: tuple[int, int] | None = None
+        self._mark: Mark | None = None
         self._reader: sqlite3.Connection | None = None
         self._has_table = False
         self._reading = threading.Lock()
@@ -174,12 +170,11 @@ class SQLitePins:
     def _is_there(self) -> bool:
         """Whether the file exists; raises FileReplaced if it is not the one it was."""
         try:
-            seen = self._path.stat()
+            found = mark_of(self._path)
         except FileNotFoundError:
             if self._mark is not None:
                 raise FileReplaced from None
             return False
-        found = (seen.st_dev, seen.st_ino)
         if self._mark is None:
             self._mark = found
         elif self._mark != found:
@@ -189,17 +184,11 @@ class SQLitePins:
     def _make(self) -> None:
         if not self._creates:
             raise FileNotFoundError(2, "no such file")
-        # As the ledger makes it (limits.books_file): for nobody else, and never opened in vain.
-        try:
-            flags = os.O_CREAT | os.O_EXCL | os.O_WRONLY | os.O_CLOEXEC
-            os.close(os.open(self._path, flags, 0o600))
-        except FileExistsError:
-            return
+        make_file(self._path)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
-        lock = self._path.with_name(self._path.name + ".lock")
-        fd = os.open(lock, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+        fd = open_lock(self._path)
         try:
             fcntl.flock(fd, fcntl.LOCK_EX)
             yield
@@ -235,4 +224,4 @@ def _keep(db: sqlite3.Connection, server: str, document: bytes, was: int) -> int
     return mark
 
 
-__all__ = ["FileReplaced", "SQLitePins"]
+__all__ = ["SQLitePins"]
