@@ -70,6 +70,10 @@ REQUIRED = {
     "G5 a broken rule": (
         "unit/config/test_corpus.py::test_a_broken_file_is_refused_with_exactly_these_messages"
     ),
+    "G5 names that no server has": (
+        "unit/config/test_shown_names.py"
+        "::test_a_deny_of_what_clients_see_is_refused_and_what_is_said_instead_denies"
+    ),
     "G5 rules of a tenant": (
         f"{PURE}/test_authorize_laws.py"
         "::test_rules_of_a_tenant_are_as_if_they_stood_in_the_list_for_it_alone"

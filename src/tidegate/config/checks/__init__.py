@@ -18,6 +18,7 @@ from tidegate.config.checks.rules_dir import check_rules_dir
 from tidegate.config.checks.secrets import check_secrets
 from tidegate.config.checks.shape import check_shape
 from tidegate.config.checks.sharing import check_sharing
+from tidegate.config.checks.shown_names import check_shown_names
 from tidegate.config.checks.vault import check_vault
 from tidegate.config.findings import Findings
 from tidegate.config.models import Config
@@ -32,6 +33,7 @@ def check(config: Config, findings: Findings, known: RulesDir | None = None) -> 
     check_parameters(config, findings)
     check_names(config, findings)
     check_federation(config, findings)
+    check_shown_names(config, findings)
     check_reach(config, findings)
     check_sharing(config, findings)
     check_redaction(config, findings)

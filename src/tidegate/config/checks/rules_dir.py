@@ -10,10 +10,10 @@ that is not right changes nothing for its tenant, and the other files count.
 
 import hashlib
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path as FilePath
 
-from tidegate.config.checks import names, reach, shape
+from tidegate.config.checks import names, reach, shape, shown_names
 from tidegate.config.document import Tree, read_document
 from tidegate.config.errors import Problem
 from tidegate.config.findings import Findings
@@ -62,7 +62,9 @@ def check_rules_dir(config: Config, findings: Findings, known: RulesDir | None) 
     if len(state) > MOST_FILES:
         wrong = f"more than {MOST_FILES} files are in this folder"
         return _not_listed(findings, known, folder, wrong, "move those of former tenants away")
-    found = _Reading(folder, written, state, config.mcp.servers, known or RulesDir()).read()
+    reading = _Reading(folder, written, state, config.mcp.servers, known or RulesDir())
+    found = reading.read()
+    findings.warnings.extend(reading.warnings)
     if known is None:
         findings.problems.extend(found.faults)
     return found
@@ -87,6 +89,8 @@ class _Reading:
     state: dict[str, State]
     servers: Mapping[str, McpServer]
     known: RulesDir
+    # Said once: when a file is read, not whenever it is looked at.
+    warnings: list[Problem] = field(default_factory=list)
 
     def read(self) -> RulesDir:
         """What it comes to; only what changed is parsed."""
@@ -124,7 +128,8 @@ class _Reading:
             data = read_file(self.folder, name)
         except Unreadable as fault:
             raise _Broken([Problem(shown, 0, 0, "", fault.wrong, fault.right)]) from None
-        rules, places = _rules(data, shown, tenant, self.servers)
+        rules, places, warnings = _rules(data, shown, tenant, self.servers)
+        self.warnings += warnings
         digest = hashlib.sha256(data).hexdigest()[:12]
         lines = tuple(places.of_value(("mcp", "rules", n)).line for n in range(len(rules)))
         return TenantFile(tenant, shown, state, digest, rules, lines)
@@ -132,8 +137,8 @@ class _Reading:
 
 def _rules(
     data: bytes, file: str, tenant: str, servers: Mapping[str, McpServer]
-) -> tuple[tuple[Rule, ...], Places]:
-    """The rules in `data`, judged as those of the main file, with their places."""
+) -> tuple[tuple[Rule, ...], Places, list[Problem]]:
+    """The rules in `data`, judged as those of the main file, with their places and warnings."""
     document = read_document(data, file)
     # The same keys at the same places as in the main file, so that the same words fit.
     places = Places(
@@ -151,10 +156,11 @@ def _rules(
         config = config.model_copy(update={"mcp": mcp})
         shape.check_rules(config, findings)
         names.check_rules(config, findings)
+        shown_names.check_rules(config, findings)
         reach.check_rules(config, findings)
         _own_tenant(config, tenant, findings)
         if not findings.problems:
-            return config.mcp.rules, places
+            return config.mcp.rules, places, [_reworded(one) for one in findings.warnings]
     raise _Broken([_reworded(one) for one in sorted(findings.problems, key=lambda p: p.order)])
 
 

@@ -117,7 +117,9 @@ class LimitMatch(Section):
         description='Patterns of route names; empty with `servers` or `tools`, else "*".',
     )
     servers: tuple[Glob, ...] = Field(default=(), description="Patterns of MCP server names.")
-    tools: tuple[AnyGlob, ...] = Field(default=(), description="Patterns of MCP tool names.")
+    tools: tuple[AnyGlob, ...] = Field(
+        default=(), description="Patterns of MCP tool names, as their server has them."
+    )
 
 
 class Limit(Section):

@@ -75,9 +75,15 @@ class Allow(Section):
     servers: tuple[Glob, ...] | None = Field(
         default=None, min_length=1, description="... of servers."
     )
-    tools: tuple[AnyGlob, ...] | None = Field(default=None, description="... of tool names.")
-    resources: tuple[AnyGlob, ...] | None = Field(default=None, description="... of resource URIs.")
-    prompts: tuple[AnyGlob, ...] | None = Field(default=None, description="... of prompt names.")
+    tools: tuple[AnyGlob, ...] | None = Field(
+        default=None, description="... of tool names, as their server has them."
+    )
+    resources: tuple[AnyGlob, ...] | None = Field(
+        default=None, description="... of resource URIs, as their server has them."
+    )
+    prompts: tuple[AnyGlob, ...] | None = Field(
+        default=None, description="... of prompt names, as their server has them."
+    )
     when: tuple[str, ...] = Field(
         default=(),
         description="Conditions on the arguments of tools and prompts, all of which must hold: "
