@@ -14,6 +14,7 @@ from tidegate.testing.scripted import (
     steps,
 )
 from tidegate.transport import Failure, UpstreamRequest
+from tidegate.transport.aiohttp_client import AiohttpTransport
 
 
 def test_abort_after_the_end_leaves_the_socket_to_its_next_user(run: Run) -> None:
@@ -79,6 +80,21 @@ def test_what_replaces_a_dead_socket_is_not_another_one_that_was_kept(run: Run) 
             assert answer == [(200, {}), b"1", "end"]
             assert len(upstream.requests) == 4
             assert transport.open_connections == 1
+
+    run(body())
+
+
+def test_a_socket_that_was_kept_for_too_long_is_closed_and_not_asked(run: Run) -> None:
+    async def body() -> None:
+        async with world() as (_, upstream):
+            transport = AiohttpTransport(keepalive_s=0.0)
+            await transport.open()
+            for _ in range(3):
+                await told(transport, upstream)
+            assert upstream.connections == 3
+            await upstream.until(lambda: upstream.open_connections == 1)
+            assert transport.open_connections == 1
+            await transport.close()
 
     run(body())
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 import aiohttp
+from aiohttp.client_proto import ResponseHandler
 from aiohttp.client_reqrep import ClientRequest, ConnectionKey
-from aiohttp.connector import Connection
 from aiohttp.http import RawResponseMessage
 from multidict import CIMultiDictProxy
 
@@ -37,13 +37,16 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """The head of an answer and where its body comes from; `close` gives up what still comes."""
+    """The head of an answer and where its body comes from.
+
+    `close`: how aiohttp is told that nothing more is wanted of an answer that it found.
+    """
 
     status: int
     headers: CIMultiDictProxy[str]
     raw_headers: tuple[tuple[bytes, bytes], ...]
     content: aiohttp.StreamReader
-    close: Callable[[], None]
+    close: Callable[[], None] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,12 +100,11 @@ class Addresses:
         return f"{text}\r\n\r\n".encode()
 
 
-def ask(connection: Connection, data: bytes, bounds: Bounds) -> None:
-    """Send `data`; the answer comes out of the parser of the connection's protocol."""
-    protocol, transport = connection.protocol, connection.transport
-    if protocol is None or transport is None:
-        raise RuntimeError("a connection out of the pool is connected")
-    protocol.set_response_params(
+def ask(socket: ResponseHandler, data: bytes, bounds: Bounds) -> None:
+    """Send `data`; the answer comes out of the parser of the socket."""
+    if socket.transport is None:
+        raise RuntimeError("a socket out of the pool is connected")
+    socket.set_response_params(
         read_until_eof=True,
         auto_decompress=False,
         read_bufsize=bounds.read_bytes,
@@ -110,18 +112,15 @@ def ask(connection: Connection, data: bytes, bounds: Bounds) -> None:
         max_field_size=bounds.field_bytes,
         max_headers=bounds.fields,
     )
-    transport.write(data)
+    socket.transport.write(data)
 
 
-def answer_on(connection: Connection, heads: Heads) -> Answer | None:
-    """The answer that `connection` brings, once its head is there; its end gives that back."""
+def answer_of(heads: Heads) -> Answer | None:
+    """The answer to what was asked, once its head is there."""
     while (found := heads.next_head()) is not None:
         message, content = found
         if message.code >= 200 or message.code == _UPGRADE:
-            content.on_eof(connection.release)
-            return Answer(
-                message.code, message.headers, message.raw_headers, content, connection.close
-            )
+            return Answer(message.code, message.headers, message.raw_headers, content)
     return None
 
 
@@ -133,4 +132,4 @@ def caused_by(error: BaseException, kind: type[BaseException]) -> bool:
     return found is not None
 
 
-__all__ = ["Addresses", "Answer", "Bounds", "Heads", "answer_on", "ask", "caused_by"]
+__all__ = ["Addresses", "Answer", "Bounds", "Heads", "answer_of", "ask", "caused_by"]

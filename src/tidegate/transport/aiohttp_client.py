@@ -23,12 +23,11 @@ from itertools import chain
 from typing import Final
 
 import aiohttp
-from aiohttp.connector import Connection
 from aiohttp.http_exceptions import HttpProcessingError, LineTooLong
 from multidict import CIMultiDict
 from yarl import URL
 
-from tidegate.transport.again import Answer, Bounds, answer_on, ask, caused_by
+from tidegate.transport.again import Answer, Bounds, answer_of, ask, caused_by
 from tidegate.transport.decoding import DecodeError, Decoder, decoder_for
 from tidegate.transport.fields import request_fields, response_fields
 from tidegate.transport.pool import Pool, Socket
@@ -126,10 +125,10 @@ class _Attempt:
         "_answer",
         "_busy",
         "_connect_s",
-        "_connection",
         "_decoder",
         "_flowing",
         "_has_told_head",
+        "_is_asking",
         "_loop",
         "_over",
         "_pieces",
@@ -152,8 +151,8 @@ class _Attempt:
         self.wants_fresh = False
         self._socket: Socket | None = None
         self._taken_s = 0.0
-        # That was kept and that we asked ourselves: the head of its answer is ours to take.
-        self._connection: Connection | None = None
+        # Whether a socket that was kept was asked by us: its answer is ours to take.
+        self._is_asking = False
         self._answer: Answer | None = None
         self._has_told_head = self._busy = self._over = False
         self._flowing = True
@@ -194,7 +193,7 @@ class _Attempt:
 
     def arrived(self) -> None:
         """See Owner. Also when what waited may go on, or the answer was found by the task."""
-        if self._over or self._busy or (self._answer is None and self._connection is None):
+        if self._over or self._busy or (self._answer is None and not self._is_asking):
             return
         # Reading makes room, and what then arrives at once must not overtake what was read.
         self._busy = True
@@ -216,10 +215,10 @@ class _Attempt:
         if key is None or len(request.body) > _ONE_WRITE_BYTES:
             return False
         head = pool.addresses.head(request)
-        if head is None or (connection := pool.kept(key, self)) is None:
+        if head is None or (socket := pool.kept(key, self)) is None:
             return False
-        self._connection = connection
-        ask(connection, head + request.body, _BOUNDS)
+        self._is_asking = True
+        ask(socket, head + request.body, _BOUNDS)
         return True
 
     def _connect(self) -> None:
@@ -275,19 +274,20 @@ class _Attempt:
         return self._request.replayable and was_dead and lasted_s <= self._ways.at_once_s
 
     def _advance(self) -> None:
-        if self._answer is None and self._connection is not None and self._socket is not None:
-            self._answer = answer_on(self._connection, self._socket)
+        if self._answer is None and self._socket is not None:
+            self._answer = answer_of(self._socket)
             if self._answer is None:
-                self._still_nothing(self._connection, self._socket.exception())
+                self._still_nothing(self._socket.exception())
+            else:
+                self._answer.content.on_eof(self._give_back)
         if self._answer is not None and not self._has_told_head:
             self._tell_head(self._answer)
         if self._answer is not None and not self._over:
             self._tell_body(self._answer.content)
 
-    def _still_nothing(self, connection: Connection, error: BaseException | None) -> None:
+    def _still_nothing(self, error: BaseException | None) -> None:
         if isinstance(error, _LOST) and self._was_stale():
-            connection.close()
-            self._connection, self.wants_fresh = None, True
+            self._is_asking, self.wants_fresh = False, True
             self._connect()
         elif error is not None:
             self._fail(_failure(error))
@@ -347,10 +347,13 @@ class _Attempt:
         # Once the message is complete, the pool may have passed the socket on.
         if self._socket is not None and self._socket.owner is self:
             self._socket.drop()
-        if self._answer is not None:
+        if self._answer is not None and self._answer.close is not None:
             self._answer.close()
-        elif self._connection is not None:
-            self._connection.close()
+
+    def _give_back(self) -> None:
+        # One that was lost has no owner any more.
+        if self._socket is not None and self._socket.owner is self:
+            self._ways.pool.give_back(self._socket)
 
 
 def _payload(body: bytes) -> bytes | io.BytesIO | None:

@@ -7,9 +7,9 @@ live here: what is sent and what is made of it (aiohttp_client), when to send ag
 
 import asyncio
 import ssl
-from collections.abc import Coroutine
 from functools import partial
-from typing import Final, Protocol, TypeVar
+from time import monotonic
+from typing import Final, Protocol
 
 import aiohttp
 from aiohttp.client_proto import ResponseHandler
@@ -20,8 +20,6 @@ from aiohttp.tracing import Trace
 
 from tidegate.transport.again import Addresses
 from tidegate.transport.connecting import connecting, make_socket
-
-T = TypeVar("T")
 
 _NOT_SAID: Final = BaseException()
 
@@ -52,6 +50,7 @@ class Socket(ResponseHandler):
         self._exchanges = 0
         self._heard = False
         self.owner: Owner | None = None
+        self.key: ConnectionKey | None = None
         self.idle = False
 
     @property
@@ -64,15 +63,18 @@ class Socket(ResponseHandler):
         """Whether a loss now says something about the upstream, not about keep-alive."""
         return self._exchanges < 2 or self._heard
 
-    def take(self, connection: Connection, owner: Owner) -> None:
-        """A new exchange begins; aiohttp says when it is over."""
+    def take(self, owner: Owner) -> None:
+        """A new exchange begins."""
         self.owner, self.idle, self._heard = owner, False, False
         self._exchanges += 1
         if self.transport is not None:
             # Not when it was made: uvloop says nothing of the end of one that was given up then.
             self._register.add(self)
-        connection.add_callback(self._release)
         owner.took(self)
+
+    def release(self) -> None:
+        """It is over."""
+        self.owner, self.idle = None, True
 
     def next_head(self) -> tuple[RawResponseMessage, aiohttp.StreamReader] | None:
         """The next head that was read, and its body; None if there is none yet."""
@@ -116,9 +118,6 @@ class Socket(ResponseHandler):
         if self._reading_paused:
             super().resume_reading(resume_parser)
 
-    def _release(self) -> None:
-        self.owner, self.idle = None, True
-
 
 class Pool(aiohttp.TCPConnector):
     """aiohttp's pool, told which attempt takes which socket."""
@@ -132,6 +131,7 @@ class Pool(aiohttp.TCPConnector):
             timeout_ceil_threshold=float("inf"),
             socket_factory=make_socket,
         )
+        self._keepalive_s = keepalive_s
         self.sockets: set[Socket] = set()
         self.addresses = Addresses()
         self.wanted_by: dict[asyncio.Task[None], Owner] = {}
@@ -157,30 +157,32 @@ class Pool(aiohttp.TCPConnector):
                 break
             connection.close()
         if isinstance(socket, Socket) and owner is not None:
-            socket.take(connection, owner)
+            socket.take(owner)
+            connection.add_callback(socket.release)
             self.addresses.learn(owner.url, req)
         return connection
 
-    def kept(self, key: ConnectionKey, owner: Owner) -> Connection | None:
-        """A connection out of the pool, taken for `owner`."""
-        while (connection := _at_once(self._get(key, []))) is not None:
-            socket = connection.protocol
-            if isinstance(socket, Socket) and not socket.should_close:
-                socket.take(connection, owner)
-                break
-            connection.close()
-        return connection
+    def kept(self, key: ConnectionKey, owner: Owner) -> Socket | None:
+        """A socket that was kept, taken for `owner`, who gives it back."""
+        idle = self._conns.get(key)
+        while idle:
+            socket, since_s = idle.popleft()
+            if not idle:
+                del self._conns[key]
+            is_late = monotonic() - since_s > self._keepalive_s
+            is_good = socket.is_connected() and not socket.should_close and not is_late
+            if isinstance(socket, Socket) and is_good:
+                socket.key = key
+                socket.take(owner)
+                return socket
+            socket.close()
+        return None
 
-
-def _at_once(work: Coroutine[object, object, T]) -> T:
-    """The result of a coroutine that has nothing to wait for: the pool's waits for traces only."""
-    try:
-        work.send(None)
-    except StopIteration as done:
-        result: T = done.value
-        return result
-    work.close()
-    raise RuntimeError("it waits")
+    def give_back(self, socket: Socket) -> None:
+        """What `kept` gave; its exchange has ended, and perhaps it can have another."""
+        socket.release()
+        if socket.key is not None:
+            self._release(socket.key, socket)
 
 
 __all__ = ["Owner", "Pool", "Socket"]
