@@ -187,14 +187,19 @@ def joined_by_ampersands(pattern: str) -> set[str]:
     return {pattern, *(pattern[:at] + pattern[at:].replace(";", "&") for at in starts if at >= 0)}
 
 
+def without_parameters(path: str) -> str:
+    """A path without what follows a semicolon in any of its steps."""
+    return _PARAMETERS.sub("", path)
+
+
 def _path_readings(path: str) -> set[str]:
     above, slash, last = path.rpartition("/")
-    ways = (path, _PARAMETERS.sub("", path), f"{above}{slash}{last.partition(';')[0]}")
+    ways = (path, without_parameters(path), f"{above}{slash}{last.partition(';')[0]}")
     return {_SLASHES.sub("/", way) for way in ways}
 
 
 def _query_readings(query: str) -> set[str]:
-    return {query, query.replace(";", "&"), _PARAMETERS.sub("", query)}
+    return {query, query.replace(";", "&"), without_parameters(query)}
 
 
 def compile_pattern(pattern: str) -> re.Pattern[str]:
@@ -352,4 +357,5 @@ __all__ = [
     "joined_by_ampersands",
     "literal_prefix",
     "loose_uris",
+    "without_parameters",
 ]

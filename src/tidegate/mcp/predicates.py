@@ -19,6 +19,7 @@ from tidegate.mcp.patterns import (
     compile_pattern,
     fold,
     fold_words,
+    without_parameters,
 )
 
 _MAX_CHOICES: Final = 1000
@@ -234,8 +235,13 @@ def _startswith(wanted: object) -> tuple[_Test, _Test]:
         return None if text is None else text.startswith(prefix)
 
     def careless(value: object) -> bool | None:
-        text = plain(value)
-        return None if text is None else fold(text).startswith(folded_prefix)
+        ways = [plain(value)]
+        if is_path and isinstance(value, str) and ";" in (spelled := compatible(value)):
+            # To some servers a semicolon begins parameters, which do not count for the path.
+            ways.append(plain(without_parameters(spelled)))
+        if any(way is not None and fold(way).startswith(folded_prefix) for way in ways):
+            return True
+        return None if None in ways else False
 
     return test, careless
 
