@@ -12,6 +12,7 @@ import binascii
 import re
 from collections.abc import Iterator, Sequence
 from decimal import Decimal
+from itertools import islice
 from typing import Final
 
 VISIBLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
@@ -19,6 +20,8 @@ VISIBLE: Final = re.compile(r"[\x21-\x7e](?:[\x20-\x7e]*[\x21-\x7e])?")
 
 _SENTINEL: Final = re.compile(r"=\?base64\?(.*)\?=", re.DOTALL)
 _DECIMAL: Final = re.compile(r"-?[0-9]{1,400}(?:\.[0-9]{1,400})?")
+
+_MOST_MEMBERS: Final = 10_000
 
 _Key = str | int | Decimal
 
@@ -59,11 +62,12 @@ def all_repeat(values: Sequence[str], arguments: object) -> bool:
     """Whether each header value says what some argument says, at any depth of objects.
 
     Texts are compared exactly, numbers by value. What stands in a list is repeated by no header.
-    Cost: one look at each argument until all values are found.
+    Cost: a look at each member, outer ones first, until all values are found; some microseconds
+    each for at most 10,000 of them, so that nobody's call keeps the others waiting.
     """
     owed = [_keys(value) for value in values]
     wanted: set[_Key] = set().union(*owed)
-    for leaf, _ in _leaves(arguments, arguments):
+    for leaf, _ in islice(_members(arguments, arguments), _MOST_MEMBERS):
         for key in wanted.intersection(_keys_of(leaf)):
             owed = [keys for keys in owed if key not in keys]
             wanted = set().union(*owed)
@@ -79,9 +83,10 @@ def moved(values: Sequence[str], old: object, new: object) -> list[str | None]:
     arguments became different ones, the header goes with one that has changed.
     """
     now: dict[_Key, str | None] = {}
-    for leaf, successor in _leaves(old, new):
-        if type(successor) is not type(leaf) or successor != leaf:
-            now.update(dict.fromkeys(_keys_of(leaf), text_of(successor)))
+    for leaf, successor in _members(old, new):
+        keys = _keys_of(leaf)
+        if keys and (type(successor) is not type(leaf) or successor != leaf):
+            now.update(dict.fromkeys(keys, text_of(successor)))
     told: list[str | None] = []
     for value in values:
         changed = [now[key] for key in _keys(value) if key in now]
@@ -104,19 +109,17 @@ def _keys_of(leaf: object) -> tuple[_Key, ...]:
     return () if key is None else (key,)
 
 
-def _leaves(old: object, new: object) -> Iterator[tuple[object, object]]:
-    """Each argument that is no object, and what stands in its place in `new`."""
+def _members(old: object, new: object) -> Iterator[tuple[object, object]]:
+    """Each member of the object `old`, of those in it and so on, with what `new` has there."""
     pairs = [(old, new)]
-    while pairs:
-        before, after = pairs.pop()
-        if not isinstance(before, dict):
-            continue
-        others = after if isinstance(after, dict) else {}
-        for name, value in before.items():
-            if isinstance(value, dict):
-                pairs.append((value, others.get(name)))
-            elif not isinstance(value, list):
-                yield value, others.get(name)
+    for before, after in pairs:
+        if isinstance(before, dict):
+            others = after if isinstance(after, dict) else {}
+            for name, value in before.items():
+                member = (value, others.get(name))
+                yield member
+                if isinstance(value, dict):
+                    pairs.append(member)
 
 
 __all__ = ["VISIBLE", "all_repeat", "decode_value", "encode_value", "moved", "number_in", "text_of"]

@@ -75,6 +75,17 @@ def test_a_header_says_what_an_argument_says(
     assert all_repeat([value], argument) is (is_said and isinstance(argument, dict))
 
 
+def test_a_call_with_more_arguments_than_anybody_has_keeps_nobody_waiting() -> None:
+    many: dict[str, object] = {f"k{number}": number for number in range(9_000)}
+    assert all_repeat(["eu"], {"deep": {"many": many}, "region": "eu", "where": {"in": "it"}})
+    assert all_repeat(["it"], {"deep": {"many": many}, "where": {"in": "it"}})
+    more = {"a": many, "b": dict(many), "c": {"in": "it"}}
+    assert all_repeat(["8999"], more)
+    assert not all_repeat(["it"], more)
+    assert not all_repeat(["it"], {"a": [{}] * 20_000, "b": {f"k{n}": {} for n in range(20_000)}})
+    assert moved(["it"], more, {**more, "c": {"in": "[X]"}}) == ["[X]"]
+
+
 def test_no_header_says_nothing_wrong() -> None:
     assert all_repeat([], None)
     assert all_repeat([], {"a": 1})
