@@ -4,8 +4,10 @@
     2 body       bounded bytes                              413 415
     3 jsonrpc    one strict parse                           -32700 -32600
     4 headers    do they say what the body says?            400 and -32020 -32022
-    5 authorize  each message; arguments are masked         -32001, HTTP 200
+    5 authorize  each message                               -32001, HTTP 200
+      offer      does the server have it? (hide_denied)     as a denial
       pins       is the tool what was approved?             as a denial
+      redaction  of arguments                               -31004
     6 batch      split: forwarded | answered | dropped
     7 limits     calls in their windows; a denied one is free
     8 record     the intent is on disk before anything leaves

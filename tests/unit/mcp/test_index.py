@@ -18,6 +18,7 @@ SESSIONS = "app/test_tool_traffic_sessions.py"
 STREAMS, TOKENS = "app/test_tool_traffic_streams.py", "app/test_identity_tokens.py"
 PINS = "app/test_tool_pins.py"
 CURSORS = "app/test_tool_cursors"
+OFFERED = "app/test_tool_offered"
 AMONG = "app/test_tool_federation"
 STDIO, CHILDREN = "unit/mcp/test_stdio_upstream.py", "wire/test_tool_children"
 LISTENING, BOUNDS = "app/test_tool_streams.py", "app/test_tool_streams_bounds.py"
@@ -86,6 +87,22 @@ REQUIRED = {
     ),
     "G6 hidden is like absent": (
         f"{LAWS}::test_a_hidden_thing_is_answered_like_one_that_does_not_exist"
+    ),
+    "G6 hidden is like absent, whatever its server is like": (
+        f"{OFFERED}_laws.py::test_they_are_alike_whatever_the_server_is_like"
+    ),
+    "G6 hidden is like absent, over everything at random": (
+        f"{OFFERED}_laws.py::test_a_denied_tool_and_one_that_does_not_exist_are_alike_in_everything"
+    ),
+    "G6 what is unknown is free": (
+        f"{OFFERED}_ends.py::test_an_unknown_tool_is_free_and_is_told_of_in_the_record"
+    ),
+    "G6 one look a second": (
+        f"{OFFERED}.py::test_a_server_is_asked_at_most_once_a_second_however_often_it_is_tried"
+    ),
+    "G6 real servers": (
+        "wire/test_tool_offered_clients.py"
+        "::test_a_server_that_demands_sessions_gives_no_denied_tool_away"
     ),
     "G6 listed is callable": (
         f"{LAWS}::test_whatever_is_listed_can_be_used_in_every_way_and_nothing_else_can"

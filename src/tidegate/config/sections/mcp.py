@@ -117,7 +117,8 @@ class Mcp(Section):
     )
     hide_denied: Literal["off", "list", "full"] = Field(
         default="full",
-        description="Denied names: shown, left out of lists, or answered like unknown ones. "
+        description="Denied names: shown, left out of lists, or answered like unknown ones, which "
+        "needs servers that list their tools. "
         "The variable HIDE_ADMIN_TOOLS=1 raises off to list and never lowers full.",
     )
     servers: dict[Name, McpServer] = Field(
