@@ -25,6 +25,8 @@ _BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800") | 
 _MOST_MARKS: Final = 30
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//[^/?#]*)?([^?#]*)([?#].*)?")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
+_PARTS_PATH: Final = re.compile(r"(%(?:2[Ff3]|3[Ff]))")
+_PARTS_QUERY: Final = re.compile(r"(%23)")
 _SLASHES: Final = re.compile(r"/{2,}")
 _STEPS: Final = re.compile(r"[/?#]")
 _STEPS_OF_FILE: Final = re.compile(r"[/?#&=;]")
@@ -117,13 +119,14 @@ def _has_unseen(text: str) -> bool:
 def canonical_uri(uri: str) -> str | None:
     """`uri` in the one spelling that rules compare; None if it must not be forwarded.
 
-    Scheme and authority in lower case, a default port left out, percent escapes decoded; a file
-    of this host has an empty authority. Refused: no scheme, a scheme or authority outside of
-    ASCII, blanks, invisible characters and backslashes (a blank may be written %20), broken or
-    doubled escapes, and dot segments, also escaped, in other widths or with parameters, in the
-    query and the fragment as well: no honest client sends them, and servers disagree about what
-    they mean (some take all that follows the scheme for a path). A file needs a path from the
-    root. Sources: RFC 3986 section 6.2, RFC 8089 section 2.
+    Scheme and authority in lower case, a default port left out, percent escapes decoded, but not
+    those of a sign that would part the URI there (a slash or `?` in its path, `#`): that is
+    another name. A file of this host has an empty authority. Refused: no scheme, a scheme or
+    authority outside of ASCII, blanks, invisible characters and backslashes (a blank may be
+    written %20), broken or doubled escapes, and dot segments, also escaped, in other widths or
+    with parameters, in the query and the fragment as well: no honest client sends them, and
+    servers disagree about what they mean (some take all that follows the scheme for a path). A
+    file needs a path from the root. Sources: RFC 3986 sections 2.2 and 6.2, RFC 8089 section 2.
     """
     match = _URI.fullmatch(uri) if len(uri) <= _MAX_URI_CHARS else None
     if match is None or _has_unseen(uri):
@@ -132,18 +135,27 @@ def canonical_uri(uri: str) -> str | None:
         return None
     scheme, authority, path, rest = match.groups(default="")
     try:
-        path, rest = unquote(path, errors="strict"), unquote(rest, errors="strict")
+        text = unquote(path, errors="strict") + unquote(rest, errors="strict")
+        path, rest = _decoded(path, _PARTS_PATH), _decoded(rest, _PARTS_QUERY)
     except UnicodeDecodeError:
         return None
     scheme, authority = scheme.lower(), _plain_authority(scheme.lower(), authority.lower(), path)
-    plain = f"{scheme}:{authority}{path}{rest}"
-    if "\\" in compatible(plain) or _ESCAPE.search(plain):
+    text = f"{scheme}:{authority}{text}"
+    if "\\" in compatible(text) or _ESCAPE.search(text) or _has_unseen(text.replace(" ", "")):
         return None
-    if _has_unseen(plain.replace(" ", "")):
+    if not (scheme + authority).isascii() or _has_dot_segment(text, scheme):
         return None
-    if not (scheme + authority).isascii() or _has_dot_segment(plain, scheme):
+    if scheme == "file" and not path.startswith("/"):
         return None
-    return None if scheme == "file" and not path.startswith("/") else plain
+    return f"{scheme}:{authority}{path}{rest}"
+
+
+def _decoded(text: str, kept: re.Pattern[str]) -> str:
+    """`text` decoded, but for the escapes that match. Raises UnicodeDecodeError."""
+    pieces = kept.split(text)
+    return "".join(
+        each.upper() if kept.fullmatch(each) else unquote(each, errors="strict") for each in pieces
+    )
 
 
 def _plain_authority(scheme: str, authority: str, path: str) -> str:
@@ -162,11 +174,16 @@ def _has_dot_segment(plain: str, scheme: str) -> bool:
 def loose_uris(plain: str) -> set[str]:
     """What careless servers may take a canonical URI for; deny rules look at each of them, too.
 
-    NFKC; without user, closing dot of the host, doubled slashes and the fragment; for a file also
-    without host and query. What follows a semicolon may belong to the name or be parameters: of
-    its step, of the last step only, or all the rest; and in a query it may be what `&` is. One
-    for a URI without semicolons, at most thirteen.
+    NFKC; as it is, and with the escapes decoded that are left in it; without user, closing dot of
+    the host, doubled slashes and the fragment; for a file also without host and query. What
+    follows a semicolon may belong to the name or be parameters: of its step, of the last step
+    only, or all the rest; and in a query it may be what `&` is. One for a URI without semicolons
+    and escapes, at most twenty-six.
     """
+    return set().union(*map(_loosely, {plain, unquote(plain)}))
+
+
+def _loosely(plain: str) -> set[str]:
     match = _URI.fullmatch(compatible(plain))
     if match is None:
         return {plain}

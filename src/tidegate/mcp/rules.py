@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, Literal
+from urllib.parse import unquote
 
 from tidegate.mcp.patterns import (
     canonical_uri,
@@ -83,7 +84,7 @@ def _readings(uri: str) -> tuple[tuple[str, str], ...]:
     """
     plain = _plain(uri) or uri
     loose = loose_uris(plain)
-    readings = {uri, plain, *loose, *(each.removesuffix("/") for each in loose)}
+    readings = {uri, plain, unquote(plain), *loose, *(each.removesuffix("/") for each in loose)}
     if plain.startswith("file://") and not plain.startswith("file:///"):
         # A host as the first folder: so a reader takes it that cuts the scheme off.
         readings |= loose_uris(f"file:///{plain[7:]}")
@@ -92,10 +93,18 @@ def _readings(uri: str) -> tuple[tuple[str, str], ...]:
 
 def _plain_pattern(pattern: str) -> str:
     """A glob of URIs in the spelling that URIs are compared in, if it has one."""
-    plain = canonical_uri(pattern) or pattern
+    return _unless_wider(canonical_uri(pattern) or pattern, pattern)
+
+
+def _without_escapes(pattern: str) -> str:
+    """The same glob for a reader that decodes whatever is escaped."""
+    return _unless_wider(unquote(pattern), pattern)
+
+
+def _unless_wider(other: str, pattern: str) -> str:
     # An escaped star stands for itself; decoded it would stand for anything.
-    signs = [sum(map(text.count, "*?")) for text in (plain, pattern)]
-    return plain if signs[0] == signs[1] else pattern
+    signs = [sum(map(text.count, "*?")) for text in (other, pattern)]
+    return other if signs[0] == signs[1] else pattern
 
 
 class CompiledRule:
@@ -122,7 +131,8 @@ class CompiledRule:
         patterns = {kind: rule.patterns(kind) for kind in KINDS}
         patterns["resources"] = tuple(map(_plain_pattern, patterns["resources"]))
         if rule.effect == "deny":
-            spelled = map(joined_by_ampersands, patterns["resources"])
+            meant = {*patterns["resources"], *map(_without_escapes, patterns["resources"])}
+            spelled = map(joined_by_ampersands, meant)
             patterns["resources"] = tuple(sorted(set().union(*spelled)))
         self._resources = patterns["resources"]
         self._exact = {kind: _any_of(globs) for kind, globs in patterns.items()}

@@ -7,7 +7,7 @@ from fnmatch import fnmatchcase
 from urllib.parse import unquote, urlparse, urlsplit
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from tests.unit.mcp.asking import VIEWER, allow, ask, deny
@@ -133,9 +133,47 @@ def test_an_escaped_star_in_a_pattern_is_no_star() -> None:
     assert isinstance(authorize(ask("resources/read", uri="file:///ab"), VIEWER, rules), Deny)
 
 
+@pytest.mark.parametrize(
+    ("uri", "structure"),
+    [
+        ("file:///docs%2Fa", "file:///docs/*"),
+        ("file:///docs%2fa", "file:///docs/a"),
+        ("file:///%2Fdocs/a", "file:////docs/*"),
+        ("https:%2F%2Fhost/a", "https://host/*"),
+        ("https://host/docs%2Fa", "https://host/docs/*"),
+        ("https://host/a%3Fx=1", "https://host/a?x=*"),
+        ("https://host/a%23b", "https://host/a#b"),
+        ("https://host/a?x%23b", "https://host/a?x#b"),
+        ("db:%2Fx", "db:/x"),
+    ],
+)
+def test_an_escaped_sign_of_structure_is_denied_like_it_and_allowed_as_itself_only(
+    uri: str, structure: str
+) -> None:
+    asked = ask("resources/read", uri=uri)
+    assert isinstance(authorize(asked, VIEWER, RuleSet([allow(resources=(structure,))])), Deny)
+    for own in (uri, uri.replace("%2F", "%2f"), uri.replace("%2f", "%2F")):
+        asked_so = ask("resources/read", uri=own)
+        for pattern in (structure, uri):
+            denied = RuleSet([allow(), deny(resources=(pattern,))])
+            assert isinstance(authorize(asked_so, VIEWER, denied), Deny)
+        assert isinstance(authorize(asked_so, VIEWER, RuleSet([allow(resources=(uri,))])), Allow)
+
+
+def test_a_deny_with_an_escaped_slash_means_the_slash_as_well() -> None:
+    rules = RuleSet([allow(), deny(resources=("https://host/docs%2F*",))])
+    for uri in ("https://host/docs/a", "https://host/docs%2fa", "https://host/%64ocs%2Fa"):
+        assert isinstance(authorize(ask("resources/read", uri=uri), VIEWER, rules), Deny)
+
+
 def _cut(uri: str) -> str:
     """What a reader takes for a path that only cuts the scheme off."""
     return uri.partition(":")[2].removeprefix("//")
+
+
+def _decoded(path: str) -> str:
+    """`path` decoded, but for slashes: for who decodes nothing they do not begin a folder."""
+    return "%2f".join(map(unquote, re.split("%2f", path, flags=re.IGNORECASE)))
 
 
 READERS: tuple[Callable[[str], str], ...] = (
@@ -236,14 +274,16 @@ def test_whichever_sign_separates_parameters_a_denied_one_is_denied(uri: str, si
 @pytest.mark.full
 @settings(max_examples=3000)
 @given(URIS)
+@example("file:%2Fdocs%2F")
+@example("file:///docs%2Fa")
 def test_no_reader_of_a_file_uri_leaves_what_is_allowed_or_reaches_what_is_denied(uri: str) -> None:
     asked = ask("resources/read", uri=uri)
     paths = [posixpath.normpath(posixpath.join("/", read(uri))) for read in READERS]
     within = RuleSet([allow(resources=("file:///docs/*",))])
     if isinstance(authorize(asked, VIEWER, within), Allow):
-        # Who decodes nothing finds a file of that very name at most.
+        # Who decodes nothing finds a file of that very name at most, in no other folder.
         within_docs = re.compile("/+docs/")
-        assert [path for path in paths if not within_docs.match(f"{unquote(path)}/")] == []
+        assert [path for path in paths if not within_docs.match(f"{_decoded(path)}/")] == []
     without = RuleSet([allow(), deny(resources=("file:///secret/*",))])
     if isinstance(authorize(asked, VIEWER, without), Allow):
         assert [path for path in paths if path.startswith("/secret/")] == []
