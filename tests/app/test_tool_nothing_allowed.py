@@ -116,6 +116,32 @@ def test_a_task_of_somebody_else_is_not_heard_of(made: Any) -> None:
     run(body)
 
 
+@pytest.mark.parametrize("hide", ["off", "full"])
+def test_of_each_server_those_lists_are_heard_of_that_may_be_asked_for(hide: Any) -> None:
+    async def body() -> None:
+        kinds = ("tools", "prompts", "resources")
+
+        def telling(name: str) -> Telling:
+            return Telling(
+                *((f"notifications/{kind}/list_changed", {"of": name}) for kind in kinds)
+            )
+
+        rules = [allow(servers=("a",), tools=("*",)), allow(servers=("b",), prompts=("p",))]
+        world = Federated(a=telling("a"), b=telling("b"), rules=RuleSet(rules), hide_denied=hide)
+        wish = {f"{kind}ListChanged": True for kind in kinds}
+        async with subscribe(world, "viewer", **wish) as mine:
+            while mine.body.count(b'"last"') < 2:
+                await mine.chunk()
+        said = [each for each in events(mine) if each["method"].endswith("/list_changed")]
+        told = {(each["params"]["of"], each["method"]) for each in said}
+        assert told == {
+            ("a", "notifications/tools/list_changed"),
+            ("b", "notifications/prompts/list_changed"),
+        }
+
+    run(body)
+
+
 def test_a_stream_is_recorded_before_a_server_is_asked_for_it() -> None:
     async def body() -> None:
         server = StreamingServer()
