@@ -147,7 +147,7 @@ def test_a_broken_server_is_named_and_the_others_are_listed(
     run(body)
     (line,) = [
         each
-        for each in lines(caplog, "tidegate.gateway.tool_requests.relay")
+        for each in lines(caplog, "tidegate.gateway.tool_requests.failures")
         if each.getMessage() == "tool_server_failed"
     ]
     assert line.server == "b"  # type: ignore[attr-defined]

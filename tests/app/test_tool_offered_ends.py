@@ -183,6 +183,25 @@ def test_calls_in_a_batch_notifications_and_tasks_are_judged_like_any_other() ->
     run(body)
 
 
+def test_a_batch_asks_a_slow_server_once() -> None:
+    async def body() -> None:
+        world, server = world_of()
+
+        async def slow(asked: Asked) -> None:
+            if asked.message["method"] == "tools/list":
+                await passes(3)
+            await server(asked)
+
+        world.transport.script = slow
+        batch = [call(f"made_up_{n}" if n % 2 else "secret", id=n) for n in range(9)]
+        async with world.exchange(batch) as exchange:
+            await until_answered(exchange)
+        assert [each["error"] for each in told(exchange)] == [UNKNOWN] * 9
+        assert (server.lists, server.called) == (1, [])
+
+    run(body)
+
+
 def test_among_several_servers_each_is_asked_for_its_own() -> None:
     async def body() -> None:
         a, b = Roster("x", "secret"), Roster("y")

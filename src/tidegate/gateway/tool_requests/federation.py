@@ -17,8 +17,9 @@ from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.answer import Answer
 from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
+from tidegate.gateway.tool_requests.failures import note_failed
 from tidegate.gateway.tool_requests.listening import Listening
-from tidegate.gateway.tool_requests.relay import SESSION_HEADER, ToolRelay, note_failed
+from tidegate.gateway.tool_requests.relay import SESSION_HEADER, ToolRelay
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Request, Tree, error_body, result_body
 from tidegate.mcp.answers import generic

@@ -12,7 +12,8 @@ from tidegate import strictjson
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.answer import Answer
 from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
-from tidegate.gateway.tool_requests.relay import ToolRelay, note_failed
+from tidegate.gateway.tool_requests.failures import note_failed
+from tidegate.gateway.tool_requests.relay import ToolRelay
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Tree, result_body
 from tidegate.mcp.answers import generic

@@ -6,7 +6,6 @@ follows (mcp.offered), how the list is asked for (asked_lists), what was approve
 """
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from itertools import count
@@ -18,11 +17,12 @@ from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.asked_lists import LIST, AskedList
 from tidegate.gateway.tool_requests.call import deny
-from tidegate.gateway.tool_requests.pinned import PinGate, fail
+from tidegate.gateway.tool_requests.failures import fail, note_failed
+from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
-from tidegate.jsonrpc import Notification, Request, Response
+from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.answers import Reply
-from tidegate.mcp.authorize import subject_of
+from tidegate.mcp.authorize import ARGUMENTS
 from tidegate.mcp.offered import NOT_OFFERED, Look, Offers, Step, admits_unknown, standing_of, step
 from tidegate.mcp.sessions import owner_of
 
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from tidegate.records.entries import Trail
 
     Intent = Callable[[Trail], Awaitable[None]]
-
-logger = logging.getLogger(__name__)
 
 _Seen = tuple[Since | None, Look]
 """A look, and since when what it says is so; None if nobody knows who said it."""
@@ -63,17 +61,20 @@ class OfferGate:
         """
         if turn.policy.hide_denied != "full":
             return
+        # Whatever was looked at since then counts for all that came with it.
+        came_s = self._clock.monotonic_s()
         for plan, message in zip(plans, asked, strict=True):
             if isinstance(message, Request | Notification) and plan.decision is not None:
-                await self._call(turn, plan, message, intent)
+                follows, failure = await self._follows(turn, plan, intent, came_s)
+                _carry_out(follows, failure, turn, plan, message)
 
     def listed(self, turn: Turn, plan: Plan, reply: Reply) -> None:
         """A list came back that a client asked for: whatever is in it is offered."""
         if turn.policy.hide_denied != "full" or plan.request.method != LIST or plan.sent is None:
             return
-        since, result = plan.sent.until(self._pins.since(plan.server).where), reply.original
+        since, result = self._pins.since(plan.server), reply.original
         tools = result.get("tools") if isinstance(result, dict) else None
-        if since is not None and isinstance(tools, list):
+        if plan.sent.until(since.where) == since and isinstance(tools, list):
             self._offers.show(plan.server.name, since, tools)
 
     async def close(self) -> None:
@@ -81,39 +82,34 @@ class OfferGate:
         for task in self._looking.values():
             task.cancel()
 
-    async def _call(
-        self, turn: Turn, plan: Plan, message: Request | Notification, intent: "Intent"
-    ) -> None:
-        server, called = plan.server, plan.message
-        subject = None if isinstance(called, Response) else subject_of(called)
-        if plan.decision is None or subject is None:
-            return
+    async def _follows(
+        self, turn: Turn, plan: Plan, intent: "Intent", came_s: float
+    ) -> tuple[Step, str | None]:
+        """What follows for a call, and why its server failed if it did."""
+        server, tool = plan.server, plan.tool
+        if plan.decision is None or tool is None:
+            return "goes_on", None
         standing = standing_of(plan.decision)
         look: Look | None = None
-        follows: Step = "look"
         for looks_left in reversed(range(1 + _MOST_LOOKS)):
             since = self._pins.since(server)
             shown = partial(self._offers.knows, server.name, since)
-            held = standing == "open" and self._pins.refuses(server, subject.name)
+            held = standing == "open" and self._pins.refuses(server, tool)
             follows = step(
                 standing,
-                is_shown=shown(subject.name),
+                is_shown=shown(tool),
                 is_held_back=held,
                 # Of a name that is open and was not shown it is so.
                 is_guessable=(standing == "open" and not held)
                 or admits_unknown(turn.rules, turn.principal, server.name, shown),
                 look=look,
             )
-            if follows != "look" or not looks_left:
-                break
-            now_s = self._clock.monotonic_s()
-            look = self._offers.recall(_asker(turn, server), since, now_s)
-            look = look or await self._looked(turn, plan, intent)
-        if follows == "unknown" and standing == "open":
-            turn.trail.step("offer", "deny", server=server.name, tool=subject.name)
-            deny(turn, plan, message, NOT_OFFERED)
-        elif follows in ("look", "failed"):
-            _failed(turn, plan, ServerFailed((look and look.failure) or "unchecked"))
+            if follows != "look":
+                return follows, None if look is None else look.failure
+            if looks_left:
+                look = self._offers.recall(_asker(turn, server), since, came_s)
+                look = look or await self._looked(turn, plan, intent)
+        return "failed", "unchecked"
 
     async def _looked(self, turn: Turn, plan: Plan, intent: "Intent") -> Look | None:
         """Ask for the list, or wait for whoever does; None if it says nothing about now."""
@@ -156,13 +152,18 @@ def _asker(turn: Turn, server: ToolServer) -> object:
     return server.name, owner_of(turn.principal), turn.upstream_session, turn.revision.version
 
 
-def _failed(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
-    """As if the call had been sent, and the server had failed then."""
-    server = plan.server
-    turn.trail.step("upstream", "failed", reason=failed.reason, status=0, server=server.name)
-    extra = {"request_id": turn.responder.request_id, "server": server.name}
-    logger.warning("tool_server_failed", extra={**extra, "reason": failed.reason})
-    fail(turn, plan, failed)
+def _carry_out(
+    follows: Step, failure: str | None, turn: Turn, plan: Plan, message: Request | Notification
+) -> None:
+    server, tool = plan.server, plan.tool
+    if follows == "unknown" and (plan.forwards or plan.outcome == ARGUMENTS):
+        turn.trail.step("offer", "deny", server=server.name, tool=tool)
+        deny(turn, plan, message, NOT_OFFERED)
+    elif follows == "failed":
+        # As if the call had been sent, and the server had failed then.
+        failed = ServerFailed(failure or "unchecked")
+        note_failed(turn, server, failed, 0)
+        fail(turn, plan, failed)
 
 
 __all__ = ["OfferGate"]

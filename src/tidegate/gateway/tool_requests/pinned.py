@@ -16,10 +16,10 @@ from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.asked_lists import LIST, AskedList
 from tidegate.gateway.tool_requests.call import deny
-from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn, no_session
+from tidegate.gateway.tool_requests.failures import fail
+from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.jsonrpc import Notification, Request
-from tidegate.mcp.answers import Note, Reply, generic
-from tidegate.mcp.denials import Refusal
+from tidegate.mcp.answers import Note, Reply
 from tidegate.mcp.pins import Verdicts
 
 if TYPE_CHECKING:
@@ -128,15 +128,4 @@ def _text(value: object) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def fail(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
-    """The end of a plan: nobody knows what the tool is, and what is not known does not pass."""
-    plan.forwards, plan.outcome = False, "gateway.upstream_failed"
-    if not isinstance(plan.message, Request):
-        return
-    if failed.reason == "session_ended":
-        plan.outcome, plan.refusal = "gateway.not_found", no_session(plan.message.id)
-    else:
-        plan.refusal = Refusal(generic(plan.message.id, turn.responder.request_id))
-
-
-__all__ = ["LIST", "TOOLS_CHANGED", "PinGate", "fail"]
+__all__ = ["LIST", "TOOLS_CHANGED", "PinGate"]

@@ -23,6 +23,7 @@ from tidegate.gateway.tool_requests.answer import Answer, Shaper
 from tidegate.gateway.tool_requests.call import note_refused
 from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, UntilEnded
+from tidegate.gateway.tool_requests.failures import named, note_failed
 from tidegate.gateway.tool_requests.offered import OfferGate
 from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.sessions import ToolSessions
@@ -98,7 +99,7 @@ class ToolRelay:
         except ServerFailed as failed:
             note_failed(turn, plan.server, failed, 0)
             return 0
-        turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
+        turn.trail.step("upstream", "ok", status=status, server=named(turn, plan.server))
         if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self.shared.end_soon(turn.session)
         return status
@@ -221,7 +222,7 @@ class ToolRelay:
             left = partial(cancel, _UNWAITED)
             marking = partial(self._mark, turn, shaper, client, left, due_s)
             answer, mark = await self._read(plan, exchange, status, shaper, client, marking)
-            turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
+            turn.trail.step("upstream", "ok", status=status, server=named(turn, plan.server))
         except ServerFailed as failed:
             if client.resumable is not None and failed.reason in RESUMED:
                 turn.trail.step("upstream", "suspended", reason=failed.reason)
@@ -237,7 +238,7 @@ class ToolRelay:
             body = error_of(error, turn.responder.request_id, id=plan.request.id)
             answer, word = Answer(body, error.status), error.code
         except TidegateError as error:  # the redactor: nothing unmasked leaves
-            turn.trail.step("upstream", "ok", status=status, server=_named(turn, plan.server))
+            turn.trail.step("upstream", "ok", status=status, server=named(turn, plan.server))
             note_refused(turn, "redact_result", error)
             body = error_of(error, turn.responder.request_id, id=plan.request.id)
             answer, word = Answer(body), error.code
@@ -358,27 +359,6 @@ class ToolRelay:
         carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
 
 
-def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
-    """The server did not answer, or not with MCP: in the record and in the log."""
-    named = _named(turn, server)
-    turn.trail.step("upstream", "failed", reason=failed.reason, status=status, server=named)
-    if failed.reason not in ("session_ended", Failure.DRAINING):
-        logger.warning(
-            "tool_server_failed",
-            extra={
-                "request_id": turn.responder.request_id,
-                "server": server.name,
-                "reason": failed.reason,
-                "upstream_status": status,
-            },
-        )
-
-
-def _named(turn: Turn, server: ToolServer) -> str | None:
-    """The server's name for the record, where there are several."""
-    return server.name if turn.policy.federation is not None else None
-
-
 def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
     """An error without an id, in an answer with an error status, is about our request."""
     value = incoming.value
@@ -387,4 +367,4 @@ def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
     return incoming.about(upstream_id)
 
 
-__all__ = ["RESUMED", "SESSION_HEADER", "SUSPENDED", "ToolRelay", "note_failed"]
+__all__ = ["RESUMED", "SESSION_HEADER", "SUSPENDED", "ToolRelay"]

@@ -27,9 +27,10 @@ from tidegate.gateway.tool_requests.among import usable
 from tidegate.gateway.tool_requests.answer import Answer, Shaper
 from tidegate.gateway.tool_requests.call import may_use, place_listening
 from tidegate.gateway.tool_requests.client_side import ClientSide, event_of
+from tidegate.gateway.tool_requests.failures import note_failed
 from tidegate.gateway.tool_requests.hearing import Hearing, Over
 from tidegate.gateway.tool_requests.hearing_among import Part, hear_all
-from tidegate.gateway.tool_requests.relay import RESUMED, ToolRelay, note_failed
+from tidegate.gateway.tool_requests.relay import RESUMED, ToolRelay
 from tidegate.gateway.tool_requests.shares import Shares
 from tidegate.gateway.tool_requests.subscribed import Subscriber, serve_until_over
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumable

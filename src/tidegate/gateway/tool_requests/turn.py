@@ -217,12 +217,17 @@ class Plan:
     decision: Decision | None = None
 
     @property
-    def charged_tool(self) -> str | None:
-        """The tool this would run, which counts against limits; None if it runs none."""
+    def tool(self) -> str | None:
+        """The tool that this calls, as its server knows it; None if it calls none."""
         call = self.message
-        if not self.forwards or isinstance(call, Response) or call.method != "tools/call":
+        if isinstance(call, Response) or call.method != "tools/call":
             return None
         return str((call.params or {}).get("name"))
+
+    @property
+    def charged_tool(self) -> str | None:
+        """The tool this would run, which counts against limits; None if it runs none."""
+        return self.tool if self.forwards else None
 
     @property
     def cancels(self) -> Id | None:
