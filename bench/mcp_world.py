@@ -17,6 +17,7 @@ from typing import Any, Final
 ID: Final = re.compile(rb'"id":\s*("[^"]*"|[0-9]+)')
 TEXT: Final = "The parcel of order 4711 left the warehouse in the morning. "
 MODERN, LEGACY = "2026-07-28", "2025-11-25"
+NAMES: Final = ("small", "large", *(f"tool_{number:02}" for number in range(48)))
 
 
 def result_of(body: bytes) -> bytes:
@@ -55,7 +56,7 @@ def values(modern: bool) -> dict[str, dict[str, Any]]:  # noqa: FBT001
             "capabilities": tools,
             "_meta": {"io.modelcontextprotocol/serverInfo": named},
         },
-        "tools/list": {**done, **kept, "tools": [tool(number) for number in range(50)]},
+        "tools/list": {**done, **kept, "tools": [tool(name) for name in NAMES]},
         "small": {**done, **content([TEXT]), "isError": False},
         "large": {**done, **content([TEXT * 8] * 21), "isError": False},
         "ping": done,
@@ -67,14 +68,14 @@ def content(texts: list[str]) -> dict[str, Any]:
     return {"content": [{"type": "text", "text": text} for text in texts]}
 
 
-def tool(number: int) -> dict[str, Any]:
+def tool(name: str) -> dict[str, Any]:
     """One of the tools of the list."""
     city = {"type": "string", "description": "Where it goes to"}
     count = {"type": "integer", "minimum": 1, "maximum": 1000, "description": "How many"}
     return {
-        "name": f"tool_{number:02}",
-        "title": f"Tool {number}",
-        "description": f"{TEXT}It is the tool with number {number}, and it changes nothing.",
+        "name": name,
+        "title": name.capitalize(),
+        "description": f"{TEXT}It is the tool {name}, and it changes nothing.",
         "inputSchema": {
             "type": "object",
             "properties": {"city": city, "count": count},
