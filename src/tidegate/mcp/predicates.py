@@ -21,6 +21,7 @@ from tidegate.mcp.patterns import (
     fold_words,
     without_parameters,
 )
+from tidegate.mcp.url_prefixes import UrlPrefix
 
 _MAX_CHOICES: Final = 1000
 _MAX_MEMBERS: Final = 1000
@@ -219,6 +220,30 @@ def _ordered(compare: Callable[[float, float], bool]) -> Callable[[object], tupl
 def _startswith(wanted: object) -> tuple[_Test, _Test]:
     if not isinstance(wanted, str) or not wanted:
         raise BrokenCondition("`startswith` needs a text in quotes")
+    if UrlPrefix.is_one(wanted):
+        return _url_startswith(wanted)
+    return _text_startswith(wanted)
+
+
+def _url_startswith(wanted: str) -> tuple[_Test, _Test]:
+    prefix = UrlPrefix.of(wanted)
+    if prefix is None:
+        raise BrokenCondition(
+            "the prefix is a URL with dot steps, broken escapes, blanks, or a host outside of ASCII"
+        )
+    as_path, careless_path = _text_startswith(wanted)
+
+    def test(value: object) -> bool | None:
+        found = as_path(value)
+        return found and isinstance(value, str) and prefix.holds(value)
+
+    def careless(value: object) -> bool | None:
+        return (isinstance(value, str) and prefix.may_hold(value)) or careless_path(value)
+
+    return test, careless
+
+
+def _text_startswith(wanted: str) -> tuple[_Test, _Test]:
     is_path = "/" in wanted
     prefix = _plain_path(wanted) if is_path else wanted
     if prefix is None:
