@@ -6,7 +6,7 @@ a client sees must be equal byte by byte, and so must what reaches the server.
 """
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 from hypothesis import assume, given, settings
@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from tests.app.federated import Federated
 from tests.app.mcp_answers import META, modern, run_in_no_time
+from tests.app.mcp_streams import passes
 from tests.app.mcp_world import World, ask, call, tell
 from tests.app.offered import STATES, WAYS, Roster, methods, seen
 from tests.unit.mcp.asking import VIEWER, allow, deny
@@ -22,6 +23,7 @@ from tidegate.gateway.masking import Masking
 from tidegate.limits.ledger import Limit
 from tidegate.mcp import Rule, RuleSet
 from tidegate.mcp.authorize import Subject, is_visible
+from tidegate.mcp.pins import Mode
 from tidegate.redaction import RedactionPolicy
 
 OFFERED = ("get_status", "get_secret", "admin_reset", "a", "pay")
@@ -56,7 +58,8 @@ class Case:
     era: str
     arguments: Any
     before: tuple[str, ...]
-    """Tools that are called before, and lists."""
+    """Tools that are called before, lists, seconds, and that the server begins to tell of news."""
+    pin: Mode = "off"
 
     def names(self) -> tuple[list[str], list[str]]:
         """The names that are hidden from the caller, and those that are nowhere and allowed."""
@@ -80,7 +83,7 @@ def cases(draw: Any) -> Case:
         deny(tools=tuple(draw(st.lists(PATTERNS, min_size=1, max_size=2)))),
         *draw(RULES | st.just([])),
     ]
-    steps = ["list", *OFFERED]
+    steps = ["list", "second", "news", *OFFERED]
     return Case(
         tuple(replace(rule, id=f"rule{number}") for number, rule in enumerate(rules)),
         tuple(draw(st.lists(st.sampled_from(OFFERED), unique=True))),
@@ -92,7 +95,8 @@ def cases(draw: Any) -> Case:
         draw(st.sampled_from(["brief", "spec"])),
         draw(st.sampled_from(ERAS)),
         draw(st.sampled_from([{}, {"x": 0}, {"x": 9}, {"to": MAIL}, {"x": 0, "to": MAIL}])),
-        tuple(draw(st.lists(st.sampled_from(steps), max_size=3))),
+        tuple(draw(st.lists(st.sampled_from(steps), max_size=4))),
+        draw(st.sampled_from(get_args(Mode))),
     )
 
 
@@ -114,7 +118,7 @@ class Told:
         if case.several:
             self.world: World = Federated(backend=self.server, other=Roster("a"), **policy)
         else:
-            self.world = World(self.server, **policy)
+            self.world = World(self.server, pin=case.pin, **policy)
         self.heads: dict[str, str] = {}
         self.answers: list[Any] = []
 
@@ -146,13 +150,23 @@ class Told:
         """As clients call the tool."""
         return f"backend__{name}" if self.case.several else name
 
+    async def take(self, step: str) -> None:
+        """One step of the life before the call."""
+        match step:
+            case "list":
+                await self.say(ask("tools/list"))
+            case "second":
+                await passes(1)
+            case "news":
+                self.server.news = True
+            case _:
+                await self.say(call(self.shown(step), {"x": 0}))
+
     async def history(self, name: str) -> None:
         """The call of `name` in the middle of the life that the case describes."""
         await self.begin()
         for step in self.case.before:
-            await self.say(
-                ask("tools/list") if step == "list" else call(self.shown(step), {"x": 0})
-            )
+            await self.take(step)
         for number in range(2):
             await self.say(call(self.shown(name), self.case.arguments, id=number))
         await self.world.post(tell("tools/call", name=self.shown(name)), **self.heads)
@@ -161,6 +175,9 @@ class Told:
         await self.world.traffic.close()
         if isinstance(self.world, Federated):
             await self.world.over()
+        else:
+            await self.world.pins.close()
+            await self.world.carriers.close()
 
 
 def compare(case: Case, hidden: str, made_up: str) -> None:
