@@ -44,12 +44,12 @@ class Telling(Server):
             asked.event(heard(asked, method, **params))
 
 
-def single(server: Server) -> World:
-    return World(server, hide_denied="full")
+def single(server: Server, *, hide: Any = "full", **policy: Any) -> World:
+    return World(server, hide_denied=hide, **policy)
 
 
-def several(server: Server) -> World:
-    return Federated(a=server, b=Server(), hide_denied="full")
+def several(server: Server, *, hide: Any = "full", **policy: Any) -> World:
+    return Federated(a=server, b=Server(), hide_denied=hide, **policy)
 
 
 @pytest.mark.parametrize("made", [single, several])
@@ -65,6 +65,26 @@ def test_it_is_told_that_a_server_is_there_and_nothing_of_it(made: Any, method: 
             result = value(answer)["result"]
             assert ("admin_drop" in str(result)) is knows
             assert bool(result["capabilities"]) is knows
+
+    run(body)
+
+
+@pytest.mark.parametrize("made", [single, several])
+@pytest.mark.parametrize("method", ["initialize", "server/discover"])
+@pytest.mark.parametrize("hide", ["off", "list", "full"])
+def test_whoever_may_use_tools_only_is_offered_no_prompts(
+    made: Any, method: str, hide: Any
+) -> None:
+    async def body() -> None:
+        world = made(Telling(), hide=hide, rules=RuleSet([allow(tools=("get_status",))]))
+        about, headers = ABOUT, OLD
+        if method == "server/discover":
+            about, headers = {"_meta": META}, modern(method)
+        answer = await world.post(ask(method, **about), **headers)
+        offered = {"tools", "logging"}
+        others = {"prompts", "resources", "completions"}
+        found = set(value(answer)["result"]["capabilities"])
+        assert found == (offered | others if hide == "off" else offered)
 
     run(body)
 

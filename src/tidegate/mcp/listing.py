@@ -139,6 +139,33 @@ def without_offer(result: object) -> object:
     return {**kept, "capabilities": {}} if "capabilities" in kept else kept
 
 
+_LISTED_BY: Final[Mapping[str, tuple[str, ...]]] = {
+    "tools": ("tools/list",),
+    "prompts": ("prompts/list",),
+    "resources": ("resources/list",),
+    "completions": ("prompts/list", "resources/list"),
+    "tasks": ("tasks/list",),
+}
+"""Capabilities, and the lists of what they are about."""
+
+
+def with_usable_offer(result: object, lists: Callable[[str], bool]) -> object:
+    """What a server says of itself, without the capabilities of kinds of which the caller may ask
+    for no list (`lists`: whether it may send this method); the same object if there are none.
+
+    What is about no kind (logging, experimental, extensions) stays.
+    """
+    offered = result.get("capabilities") if isinstance(result, dict) else None
+    if not isinstance(result, dict) or not isinstance(offered, dict):
+        return result
+    kept = {
+        name: value
+        for name, value in offered.items()
+        if name not in _LISTED_BY or any(map(lists, _LISTED_BY[name]))
+    }
+    return result if len(kept) == len(offered) else {**result, "capabilities": kept}
+
+
 def made_private(result: object) -> object:
     """`result` with `cacheScope` private: what passed an authorization is not for others."""
     if not isinstance(result, dict) or result.get("cacheScope", "private") == "private":
@@ -216,5 +243,6 @@ __all__ = [
     "narrow_subscription",
     "readable",
     "subscribed_tasks",
+    "with_usable_offer",
     "without_offer",
 ]

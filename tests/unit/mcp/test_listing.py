@@ -18,6 +18,7 @@ from tidegate.mcp.listing import (
     narrow_subscription,
     readable,
     subscribed_tasks,
+    with_usable_offer,
     without_offer,
 )
 
@@ -208,6 +209,30 @@ def test_who_may_use_nothing_is_offered_nothing() -> None:
     assert without_offer(said) == {"protocolVersion": "v", "capabilities": {}}
     for other in ({}, {"a": 1}, None, [1]):
         assert without_offer(other) == other
+
+
+@pytest.mark.parametrize(
+    ("lists", "gone"),
+    [
+        (["tools/list", "prompts/list", "resources/list", "tasks/list"], []),
+        (["tools/list", "tasks/list"], ["prompts", "resources", "completions"]),
+        (["prompts/list"], ["tools", "tasks", "resources"]),
+        (["resources/list"], ["tools", "tasks", "prompts"]),
+        ([], ["tools", "tasks", "prompts", "resources", "completions"]),
+    ],
+)
+def test_a_capability_is_offered_to_whoever_may_ask_for_a_list_of_its_kind(
+    lists: list[str], gone: list[str]
+) -> None:
+    kinds = ("tools", "prompts", "resources", "completions", "tasks")
+    others = {"logging": {}, "experimental": {"x": {}}, "extensions": {"a/b": {}}, "zz": 1}
+    said = {"capabilities": {**{kind: {"a": 1} for kind in kinds}, **others}, "instructions": "i"}
+    shown = with_usable_offer(said, lists.__contains__)
+    kept = {kind: {"a": 1} for kind in kinds if kind not in gone} | others
+    assert shown == {**said, "capabilities": kept}
+    assert (shown is said) is (not gone)
+    for other in ({}, {"capabilities": [1]}, None, [1]):
+        assert with_usable_offer(other, lists.__contains__) is other
 
 
 def test_a_subscription_without_hidden_uris_is_the_same() -> None:

@@ -204,6 +204,8 @@ class Shaper:
             pages.check(turn, self._server, method, result)
         if method in _DESCRIBING and not may_use(turn, self._server):
             result = listing.without_offer(result)
+        elif method in _DESCRIBING and turn.hides:
+            result = listing.with_usable_offer(result, partial(turn.may_send, self._server))
         if turn.hides:
             result = listing.filter_result(result, self._may_see)
         if self._server.pin == "block" and method == "tools/list":
