@@ -20,7 +20,12 @@ Id = str | int
 Tree = dict[str, object]
 
 _MAX_ID_CHARS: Final = 1024
-_MAX_ID: Final = 10**64
+_MAX_ID_DIGITS: Final = 64
+_MAX_ID: Final = 10**_MAX_ID_DIGITS
+_NO_ID: Final = (
+    f"an id must be a string of at most {_MAX_ID_CHARS} characters "
+    f"or an integer of at most {_MAX_ID_DIGITS} digits"
+)
 _MAX_INTEGER: Final = 10**308
 _LONG_NUMBER: Final = b"0" * 309
 _DIGITS: Final = bytes(0x30 if 0x30 <= byte <= 0x39 else 0x20 for byte in range(256))
@@ -245,7 +250,7 @@ def _single(value: object) -> Message | Malformed:
     if value.get(_VERSION[0]) != _VERSION[1]:
         return Malformed('the member "jsonrpc" must be "2.0"', readable)
     if "id" in value and readable is None:
-        return Malformed("an id must be a string or an integer")
+        return Malformed(_NO_ID)
     if "method" in value:
         return _call(value, readable)
     return _reply(value, readable)

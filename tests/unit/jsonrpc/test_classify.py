@@ -59,7 +59,8 @@ def test_an_id_that_is_no_id_is_refused_without_echo(
     id_: object, member: dict[str, object]
 ) -> None:
     refused = classify({"jsonrpc": "2.0", "id": id_, **member})
-    assert refused == Malformed("an id must be a string or an integer", None)
+    bounds = "a string of at most 1024 characters or an integer of at most 64 digits"
+    assert refused == Malformed(f"an id must be {bounds}", None)
 
 
 @pytest.mark.parametrize("params", BAD_PARAMS)
