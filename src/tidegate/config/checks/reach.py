@@ -82,7 +82,10 @@ def _takes_back(deny: Deny, allow: Allow) -> bool:
     if not all(all_covered(wide or _ANY, narrow or _ANY) for wide, narrow in pairs):
         return False
     denied, allowed = _subjects(deny), _subjects(allow)
-    return all(all_covered(denied[kind], allowed[kind]) for kind in allowed)
+    # Where nothing is allowed nothing is taken back; that is said by itself (shape).
+    return any(allowed.values()) and all(
+        all_covered(denied[kind], allowed[kind]) for kind in allowed
+    )
 
 
 def _subjects(rule: Allow) -> dict[str, tuple[str, ...]]:

@@ -254,12 +254,20 @@ def _body(body: Allow, path: Path, findings: Findings) -> None:
         for kind in ("tools", "resources", "prompts")
         if (patterns := getattr(body, kind)) is not None
     }
-    if named and not any(named.values()) and isinstance(body, Deny):
-        findings.error(
-            (*path, next(iter(named))),
-            "this list is empty, so the rule denies nothing",
-            "name what is denied, or remove the list to deny everything",
-        )
+    if named and not any(named.values()):
+        where = (*path, next(iter(named)))
+        if isinstance(body, Deny):
+            findings.error(
+                where,
+                "this list is empty, so the rule denies nothing",
+                "name what is denied, or remove the list to deny everything",
+            )
+        else:
+            findings.warn(
+                where,
+                "this list is empty, so the rule allows no tool, resource or prompt",
+                "name what is allowed, or remove the rule",
+            )
     elif body.when and [kind for kind, patterns in named.items() if patterns] == ["resources"]:
         findings.error(
             (*path, "when"),
