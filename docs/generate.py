@@ -68,7 +68,8 @@ MCP_CODES = {
     Code.PARSE_ERROR: ("400", "The body is not JSON."),
     Code.INVALID_REQUEST: (
         "400, 404, 405, 413, 415, 431",
-        "Not JSON-RPC, ambiguous, a batch where the revision has none, or an unknown session.",
+        "Not JSON-RPC, ambiguous, a batch where the revision has none, an unknown session,"
+        " or none where the server wants one.",
     ),
     Code.METHOD_NOT_FOUND: (
         "200; 404 for a method in 2026-07-28",

@@ -152,15 +152,40 @@ def test_calls_at_the_same_time_share_one_list_even_if_whoever_began_it_leaves()
     run(body)
 
 
+def test_a_list_that_nobody_waits_for_any_more_is_given_up_and_the_next_call_asks_anew() -> None:
+    async def body() -> None:
+        world, server = world_of()
+
+        async def silent(_: Asked) -> None:
+            return
+
+        world.transport.script = silent
+        leavers = [asyncio.create_task(told_of(world, name)) for name in ("a", "secret")]
+        await until(lambda: len(world.transport.asked) == 1)
+        await passes(0.01)
+        (looked,) = world.transport.asked
+        leavers[0].cancel()
+        await passes(0.01)
+        assert not looked.gone.is_set()
+        leavers[1].cancel()
+        await asyncio.wait(leavers)
+        await passes(0.01)
+        assert looked.gone.is_set()
+        world.transport.script = server
+        assert await told_of(world, "a") == "done"
+
+    run(body)
+
+
 def test_what_fails_for_one_caller_or_in_one_session_is_no_failure_for_another() -> None:
     async def body() -> None:
         world, server = world_of()
         server.state = "demands a session"
         session = {"mcp_session_id": await begin(world)}
-        assert (await told_of(world, "secret"))["code"] == -32603
+        assert "begin with initialize" in (await told_of(world, "secret"))["message"]
         assert await told_of(world, "secret", **session) == UNKNOWN
         assert await told_of(world, "made_up", **session) == UNKNOWN
-        assert (await told_of(world, "made_up"))["code"] == -32603
+        assert "begin with initialize" in (await told_of(world, "made_up"))["message"]
         assert server.lists == 2
 
     run(body)

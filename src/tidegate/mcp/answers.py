@@ -42,6 +42,8 @@ _UNKNOWN: Final = re.compile(
     r"|not registered|not be found).*)",
     re.IGNORECASE | re.DOTALL,
 )
+_OF_SESSIONS: Final = (-32000, Code.INVALID_REQUEST)
+_SESSION: Final = re.compile(r"\bsession|\bnot initiali[sz]ed\b", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,6 +271,19 @@ def says_unknown(message: Tree) -> bool:
     return isinstance(text, str) and _is_unknown(text)
 
 
+def asks_for_session(message: Tree, status: int) -> bool:
+    """Whether an answer to a request without a session refuses it for that.
+
+    MCP, 2025-11-25, basic/transports: with HTTP 400. The code, one of two in the field, and the
+    text are what tells it from other refusals.
+    """
+    error = message.get("error")
+    if status != 400 or not isinstance(error, dict) or error.get("code") not in _OF_SESSIONS:
+        return False
+    text = error.get("message")
+    return isinstance(text, str) and _SESSION.search(text) is not None
+
+
 def _is_unknown(text: str) -> bool:
     return _UNKNOWN.fullmatch(text.strip()) is not None
 
@@ -299,6 +314,7 @@ __all__ = [
     "Incoming",
     "Note",
     "Reply",
+    "asks_for_session",
     "clean",
     "generic",
     "is_id",

@@ -25,7 +25,7 @@ from tidegate.gateway.metrics import Metrics
 from tidegate.gateway.pause import pause
 from tidegate.gateway.pins.known import HERE, Known, Page, Since, Source, Where, again
 from tidegate.gateway.pins.told import tell
-from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
 from tidegate.mcp.pin_store import PinStore
 from tidegate.mcp.pins import Mode, Observed, Verdicts, observe, skeletons
 
@@ -36,7 +36,7 @@ _LIST_S: Final = 30.0
 _AGAIN_S: Final = 5.0
 _REST_S: Final = 1.0
 _MOST_LISTS: Final = 3
-_OF_ONE: Final = frozenset({"session_ended", "refused", "malformed"})
+_OF_ONE: Final = frozenset({"session_ended", NEEDS_SESSION, "refused", "malformed"})
 """How a list fails that may be had in another client's session."""
 _MOST_TRIES: Final = 16
 

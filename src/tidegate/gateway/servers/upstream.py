@@ -33,6 +33,10 @@ class ServerFailed(Exception):
         self.reason = reason
 
 
+NEEDS_SESSION: Final = "needs_session"
+"""The reason where a server wants a session of its client, which has none."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolTimes:
     """Deadlines in seconds. `idle_s` bounds the silence of a server, `total_s` one call.

@@ -12,13 +12,22 @@ from typing import TYPE_CHECKING, Final
 
 from tidegate import strictjson
 from tidegate.gateway.respond import Header
-from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
 from tidegate.gateway.tool_requests import pages
 from tidegate.gateway.tool_requests.call import may_use
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Id, Notification, Request, Tree, typed
 from tidegate.mcp import listing
-from tidegate.mcp.answers import Ask, Note, Reply, clean, generic, restored, says_unknown
+from tidegate.mcp.answers import (
+    Ask,
+    Note,
+    Reply,
+    asks_for_session,
+    clean,
+    generic,
+    restored,
+    says_unknown,
+)
 from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY
@@ -121,6 +130,8 @@ class Shaper:
             if self._shown is not None:
                 subject = self._shown.subject(subject)
             return Answer.of(unknown(self.call.id, subject, errors=errors, modern=modern))
+        if turn.lacks_session and asks_for_session(reply.message, status):
+            raise ServerFailed(NEEDS_SESSION)
         cleaned = clean(reply, request_id)
         message = cleaned.message
         if cleaned is not reply and _is_internal(message):

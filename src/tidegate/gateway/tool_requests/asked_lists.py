@@ -11,10 +11,10 @@ from tidegate.gateway.pins.known import Where
 from tidegate.gateway.servers.bridge_line import CLIENT
 from tidegate.gateway.servers.carrier import Carrier
 from tidegate.gateway.servers.carriers import Carriers
-from tidegate.gateway.servers.upstream import ServerFailed
+from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Id, Tree
-from tidegate.mcp.answers import Incoming, Reply, sort
+from tidegate.mcp.answers import Incoming, Reply, asks_for_session, sort
 from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.offered import MOST_NAMES
@@ -93,6 +93,8 @@ async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree | None:
                 message = sort(_ours(incoming, status, sent_id), sent_id)
                 if isinstance(message, Reply):
                     exchange.let_end()
+                    if turn.lacks_session and asks_for_session(message.message, status):
+                        raise ServerFailed(NEEDS_SESSION)
                     return _result(message)
     raise ServerFailed("no_answer")
 

@@ -6,22 +6,36 @@ sent as its server could not be asked about it. Does not live here: what is a fa
 """
 
 import logging
+from collections.abc import Callable, Mapping
+from typing import Final
 
-from tidegate.gateway.servers.upstream import ServerFailed
-from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn, no_session
-from tidegate.jsonrpc import Request
+from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
+from tidegate.gateway.tool_requests.turn import (
+    Plan,
+    ToolServer,
+    Turn,
+    needs_session,
+    no_session,
+)
+from tidegate.jsonrpc import Id, Request
 from tidegate.mcp.answers import generic
 from tidegate.mcp.denials import Refusal
 from tidegate.transport.upstream import Failure
 
 logger = logging.getLogger(__name__)
 
+_OF_CLIENT: Final[Mapping[str, tuple[str, Callable[[Id], Refusal]]]] = {
+    "session_ended": ("gateway.not_found", no_session),
+    NEEDS_SESSION: ("gateway.invalid_request", needs_session),
+}
+"""What is no failure of a server: its client can do something about it."""
+
 
 def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
     """The server did not answer, or not with MCP: in the record and in the log."""
     where = named(turn, server)
     turn.trail.step("upstream", "failed", reason=failed.reason, status=status, server=where)
-    if failed.reason not in ("session_ended", Failure.DRAINING):
+    if failed.reason not in _OF_CLIENT and failed.reason != Failure.DRAINING:
         logger.warning(
             "tool_server_failed",
             extra={
@@ -43,10 +57,17 @@ def fail(turn: Turn, plan: Plan, failed: ServerFailed) -> None:
     plan.forwards, plan.outcome = False, "gateway.upstream_failed"
     if not isinstance(plan.message, Request):
         return
-    if failed.reason == "session_ended":
-        plan.outcome, plan.refusal = "gateway.not_found", no_session(plan.message.id)
+    if (own := told(plan.message.id, failed)) is not None:
+        plan.outcome, plan.refusal = own
     else:
         plan.refusal = Refusal(generic(plan.message.id, turn.responder.request_id))
 
 
-__all__ = ["fail", "named", "note_failed"]
+def told(id: Id, failed: ServerFailed) -> tuple[str, Refusal] | None:  # noqa: A002 - the member's name
+    """What a client is told that can do something about the failure, with the word for the end of
+    its request; None if it cannot."""
+    word, refusal = _OF_CLIENT.get(failed.reason, ("", None))
+    return None if refusal is None else (word, refusal(id))
+
+
+__all__ = ["fail", "named", "note_failed", "told"]

@@ -23,12 +23,12 @@ from tidegate.gateway.tool_requests.answer import Answer, Shaper
 from tidegate.gateway.tool_requests.call import note_refused
 from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, UntilEnded
-from tidegate.gateway.tool_requests.failures import named, note_failed
+from tidegate.gateway.tool_requests.failures import named, note_failed, told
 from tidegate.gateway.tool_requests.offered import OfferGate
 from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumables
-from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn, no_session
+from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.jsonrpc import (
     Code,
     Id,
@@ -229,8 +229,8 @@ class ToolRelay:
                 return SUSPENDED
             note_failed(turn, plan.server, failed, status)
             gives_up = failed.reason in _GIVEN_UP
-            if failed.reason == "session_ended":
-                answer, word = Answer.of(no_session(plan.request.id)), "gateway.not_found"
+            if (own := told(plan.request.id, failed)) is not None:
+                answer, word = Answer.of(own[1]), own[0]
             else:
                 answer, word = shaper.failed(), "gateway.upstream_failed"
         except StoreUnavailable as error:  # nobody else would know the session, or the tasks

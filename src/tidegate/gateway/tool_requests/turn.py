@@ -50,6 +50,9 @@ from tidegate.mcp.sessions import RunningCall, Session, owner_of
 from tidegate.policy import Allow, Decision, Principal
 from tidegate.records.entries import Trail
 
+_NEEDS_SESSION: Final = (
+    "The MCP server behind the gateway answers in a session only: begin with initialize"
+)
 _FEDERATED: Final = "tidegate:federation"
 
 
@@ -165,6 +168,12 @@ class Turn:
         """What tells this client from others of its principal; None for one without a session."""
         return self.upstream_session or (self.session.id if self.session is not None else None)
 
+    @property
+    def lacks_session(self) -> bool:
+        """Whether the client talks to a server that may have sessions, and is in none."""
+        single = self.policy.federation is None
+        return single and not self.revision.modern and self.session is None
+
     def may_see(self, server: ToolServer, subject: Subject) -> bool:
         """Whether the principal may use the thing of this server in some way."""
         return is_visible(subject, self.principal, self.rules, server=server.name)
@@ -277,4 +286,18 @@ def no_session(id: Id | None) -> Refusal:  # noqa: A002 - the member's own name
     return Refusal(error_body(id, Code.INVALID_REQUEST, "Session not found"), 404)
 
 
-__all__ = ["Plan", "Rejected", "ToolServer", "ToolTrafficPolicy", "Turn", "no_session", "rejected"]
+def needs_session(id: Id | None) -> Refusal:  # noqa: A002 - the member's own name
+    """There is none, and the server answers in one only."""
+    return Refusal(error_body(id, Code.INVALID_REQUEST, _NEEDS_SESSION), 400)
+
+
+__all__ = [
+    "Plan",
+    "Rejected",
+    "ToolServer",
+    "ToolTrafficPolicy",
+    "Turn",
+    "needs_session",
+    "no_session",
+    "rejected",
+]
