@@ -7,6 +7,7 @@ follows (mcp.offered), how the list is asked for (asked_lists), what was approve
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from itertools import count
 from typing import TYPE_CHECKING, Final
@@ -38,6 +39,14 @@ _LIST_S: Final = 30.0
 _MOST_LOOKS: Final = 3
 
 
+@dataclass(slots=True)
+class _Running:
+    """A list on its way, and how many wait for it."""
+
+    task: "asyncio.Task[_Seen]"
+    waiting: int = 0
+
+
 class OfferGate:
     """Knows what servers offer, and asks them on behalf of the path. One per application."""
 
@@ -46,7 +55,7 @@ class OfferGate:
         self._carriers = carriers
         self._clock = clock
         self._offers = Offers()
-        self._looking: dict[object, asyncio.Task[_Seen]] = {}
+        self._looking: dict[object, _Running] = {}
         self._words = map("offer{}".format, count())
 
     async def calls(
@@ -79,8 +88,8 @@ class OfferGate:
 
     async def close(self) -> None:
         """End what runs."""
-        for task in self._looking.values():
-            task.cancel()
+        for running in self._looking.values():
+            running.task.cancel()
 
     async def _follows(
         self, turn: Turn, plan: Plan, intent: "Intent", came_s: float
@@ -116,14 +125,26 @@ class OfferGate:
         asker = _asker(turn, plan.server)
         if asker not in self._looking:
             await intent(turn.trail)
-        task = self._looking.get(asker)
-        if task is None:
+        running = self._looking.get(asker)
+        if running is None:
             task = asyncio.get_running_loop().create_task(self._look(asker, turn, plan))
-            self._looking[asker] = task
-            task.add_done_callback(lambda _: self._looking.pop(asker))
-        # Whoever leaves leaves the others their list.
-        since, look = await asyncio.shield(task)
+            running = self._looking[asker] = _Running(task)
+            task.add_done_callback(lambda _: self._forget(asker, running))
+        running.waiting += 1
+        try:
+            # Whoever leaves leaves the others their list.
+            since, look = await asyncio.shield(running.task)
+        finally:
+            running.waiting -= 1
+            if not running.waiting:
+                self._forget(asker, running)
+                running.task.cancel()
         return look if since == self._pins.since(plan.server) else None
+
+    def _forget(self, asker: object, running: "_Running") -> None:
+        """Nobody joins what is over or given up."""
+        if self._looking.get(asker) is running:
+            del self._looking[asker]
 
     async def _look(self, asker: object, turn: Turn, plan: Plan) -> _Seen:
         server, began_s = plan.server, self._clock.monotonic_s()
