@@ -20,6 +20,7 @@ from tidegate.mcp.patterns import (
     loose_uris,
 )
 from tidegate.mcp.predicates import Condition, value_at
+from tidegate.mcp.url_prefixes import places_beside
 from tidegate.policy import Principal
 
 Kind = Literal["tools", "prompts", "resources"]
@@ -84,6 +85,7 @@ def _readings(uri: str) -> tuple[tuple[str, str], ...]:
     """
     plain = _plain(uri) or uri
     loose = loose_uris(plain)
+    loose |= places_beside(plain)
     readings = {uri, plain, unquote(plain), *loose, *(each.removesuffix("/") for each in loose)}
     if plain.startswith("file://") and not plain.startswith("file:///"):
         # A host as the first folder: so a reader takes it that cuts the scheme off.

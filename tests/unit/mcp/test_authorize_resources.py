@@ -160,6 +160,49 @@ def test_an_escaped_sign_of_structure_is_denied_like_it_and_allowed_as_itself_on
         assert isinstance(authorize(asked_so, VIEWER, RuleSet([allow(resources=(uri,))])), Allow)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "uri"),
+    [
+        ("https://host/a*", "https:/host/ab"),
+        ("https://host/a*", "https:host/ab"),
+        ("https://host/a*", "https:///host/ab"),
+        ("https://host/a*", "https://host:0443/ab"),
+        ("https://host/a*", "https://x@host@y/ab"),
+        ("https://host/a*", "https://y?@host/ab"),
+        ("https://host/a*", "https://y#@host/ab"),
+        ("https://host/a*", "https:/HOST/AB;v"),
+        ("https://host/a", "https:/host/a/"),
+        ("http://127.0.0.1/*", "http://2130706433/a"),
+        ("http://127.0.0.1/*", "http://0x7f.1/a"),
+        ("http://127.0.0.1/*", "http://[::ffff:127.0.0.1]/a"),
+    ],
+)
+def test_a_host_that_is_not_plain_to_see_is_denied_wherever_it_may_be(
+    pattern: str, uri: str
+) -> None:
+    asked = ask("resources/read", uri=uri)
+    rules = RuleSet([allow(), deny(resources=(pattern,))])
+    assert isinstance(authorize(asked, VIEWER, rules), Deny)
+    assert isinstance(authorize(asked, VIEWER, RuleSet([allow(resources=(pattern,))])), Deny)
+    assert isinstance(authorize(asked, VIEWER, RuleSet([allow(resources=(uri,))])), Allow)
+
+
+@pytest.mark.parametrize(
+    ("pattern", "uri"),
+    [
+        ("https://host/a*", "https:/host2/ab"),
+        ("https://host/a*", "https://host:8443/ab"),
+        ("https://host/a*", "https://x@y/host/ab"),
+        ("https://host/a*", "https://y/?x@z"),
+        ("http://127.0.0.1/*", "http://2130706434/a"),
+        ("db://host/a*", "db:/host/ab"),
+    ],
+)
+def test_another_host_is_not_denied(pattern: str, uri: str) -> None:
+    rules = RuleSet([allow(), deny(resources=(pattern,))])
+    assert isinstance(authorize(ask("resources/read", uri=uri), VIEWER, rules), Allow)
+
+
 def test_a_deny_with_an_escaped_slash_means_the_slash_as_well() -> None:
     rules = RuleSet([allow(), deny(resources=("https://host/docs%2F*",))])
     for uri in ("https://host/docs/a", "https://host/docs%2fa", "https://host/%64ocs%2Fa"):
