@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from tidegate.jsonrpc import Call, Request
 from tidegate.mcp.patterns import canonical_uri, is_invisible
-from tidegate.mcp.rules import CompiledRule, Kind, RuleSet
+from tidegate.mcp.rules import KINDS, CompiledRule, Kind, RuleSet
 from tidegate.policy import Allow, Decision, Deny, Principal
 
 OPEN: Final = "open"
@@ -135,7 +135,8 @@ def _is_notification(message: Call) -> bool:
 def _anything(question: _Question) -> Decision:
     """What names nothing but may change the server is for whoever may use something of it."""
     for rule in question.rules.allows:
-        if rule.concerns(question.principal, question.server):
+        concerns = rule.concerns(question.principal, question.server)
+        if concerns and any(map(rule.speaks_of, KINDS)):
             return Allow(rule.rule.id)
     return Deny(METHODS, UNKNOWN_METHOD)
 

@@ -125,7 +125,13 @@ def test_notifications_pass_and_do_not_become_requests(who: Principal, method: s
 def test_what_changes_the_server_is_for_those_who_may_use_something_of_it(message: Call) -> None:
     assert authorize(message, VIEWER, BRIEF, server="backend") == Allow("rules[1]")
     elsewhere = RuleSet([allow(servers=("other",)), deny()])
-    for who, rules in ((VIEWER, RuleSet([])), (VIEWER, elsewhere), (STRANGER, BRIEF)):
+    nothing = RuleSet([allow(tools=(), prompts=())])
+    for who, rules in (
+        (VIEWER, RuleSet([])),
+        (VIEWER, elsewhere),
+        (VIEWER, nothing),
+        (STRANGER, BRIEF),
+    ):
         decision = authorize(message, who, rules, server="backend")
         assert decision == Deny("methods", "unknown_method")
 
