@@ -41,10 +41,13 @@ HIDDEN = {"resources": "uri", "resourceTemplates": "uriTemplate", "tasks": "task
 
 
 class Paged:
-    """A server whose lists have three pages. Its cursors are the same in every list."""
+    """A server whose lists have three pages. Its cursors are others in every list, and for each
+    time that one is asked for, if it gives them `anew`."""
 
-    def __init__(self, *, streams: bool = False) -> None:
+    def __init__(self, *, streams: bool = False, anew: bool = False) -> None:
         self.streams = streams
+        self.anew = anew
+        self.given = 0
 
     async def __call__(self, asked: Asked) -> None:
         message = asked.message
@@ -53,11 +56,12 @@ class Paged:
             asked.end()
             return
         member = LISTED_MEMBER[message["method"]]
-        page = int(message.get("params", {}).get("cursor") or 0)
+        page = int((message.get("params", {}).get("cursor") or "0").split()[0])
         item = {HIDDEN.get(member, "name"): f"file:///{page}" if member in HIDDEN else f"n{page}"}
         result: dict[str, Any] = {member: [item]}
         if page < 2:
-            result["nextCursor"] = str(page + 1)
+            self.given += self.anew
+            result["nextCursor"] = f"{page + 1} {member} {self.given}"
         if "_meta" in message.get("params", {}):
             result |= {"resultType": "complete", "ttlMs": 5, "cacheScope": "private"}
         reply = {"jsonrpc": "2.0", "id": message["id"], "result": result}
@@ -111,7 +115,8 @@ def test_a_list_can_be_read_to_its_end(method: str, era: str, *, streams: bool) 
         assert cursor == {"cursor": None}
         # Tasks of nobody are hidden; a page without anything leads on all the same.
         assert len(found) == (0 if method == "tasks/list" else 3)
-        assert [sent.get("params", {}).get("cursor") for sent in world.sent] == [None, "1", "2"]
+        sent = [sent.get("params", {}).get("cursor") for sent in world.sent]
+        assert sent == [None, f"1 {member} 0", f"2 {member} 0"]
 
     run(body)
 
@@ -155,7 +160,7 @@ def test_the_cursor_of_another_list_is_invalid(given_for: str, used_for: str) ->
     run(body)
 
 
-MADE_UP = ["1", "2", " ", "-", f"{'0' * 16}-{'0' * 32}-1", 1, 0, True, False, [], ["1"], {}]
+MADE_UP = ["1", "1 tools 0", "2 tools 0", " ", "-", 1, 0, True, False, [], ["1"], {}]
 
 
 @pytest.mark.parametrize("cursor", MADE_UP)
@@ -181,7 +186,7 @@ def test_an_altered_cursor_is_invalid_wherever_it_was_altered() -> None:
             for each in (altered, cursor[at:] + cursor[:at], cursor[at + 1 :] or "1"):
                 answer = await page(world, "tools/list", cursor=each)
                 assert each == cursor or told(answer)["error"] == INVALID
-        assert [sent["params"] for sent in world.sent] == [{"cursor": "1"}]
+        assert [sent["params"] for sent in world.sent] == [{"cursor": "1 tools 0"}]
 
     run(body)
 
@@ -223,7 +228,7 @@ def test_a_long_cursor_is_given_and_taken() -> None:
         raw = {"jsonrpc": "2.0", "id": 1, "result": {"tools": [], "nextCursor": theirs}}
         world = world_of(answering(json.dumps(raw).encode()))
         cursor = await given_to(world, "tools/list")
-        assert len(cursor) == MOST_CHARS + 50
+        assert cursor == theirs
         await page(world, "tools/list", cursor=cursor)
         assert world.sent[1]["params"] == {"cursor": theirs}
 
@@ -234,6 +239,7 @@ def test_a_list_in_one_page_and_what_is_no_list_stay_the_bytes_of_the_server() -
     async def body() -> None:
         for method, params, result in (
             ("tools/list", {}, b'{"tools": [], "x": 0.10, "cursor": 1, "NextCursor": "a"}'),
+            ("tools/list", {}, b'{"tools": [], "x": 0.10, "nextCursor": "c=1&x=%2F \\u00e9+/="}'),
             ("tools/call", {"name": "x"}, b'{"content": [], "nextCursor": "a", "cursor": 1E2}'),
             ("prompts/get", {"name": "x", "cursor": "1"}, b'{"messages": [], "nextCursor": 7}'),
         ):
@@ -260,7 +266,8 @@ def test_in_a_batch_each_list_has_cursors_of_its_own() -> None:
             assert [each["id"] for each in answers] == [0, 1, 2, 3, 4]
             assert {each["id"] for each in answers if "result" in each} == right
             assert all(each["error"] == INVALID for each in answers if each["id"] not in right)
-        assert [sent["params"] for sent in world.sent] == [{"cursor": "1"}] * 3
+        sent = [sent["params"]["cursor"].split()[0] for sent in world.sent]
+        assert sent == ["1"] * 3
 
     run(body)
 
@@ -273,7 +280,7 @@ def test_a_list_that_wants_no_answer_takes_no_foreign_cursor_to_the_server_eithe
         for role in ("second", "viewer"):
             answer = await world.post(tell("tools/list", cursor=cursor), role=role)
             assert answer.status == 202
-        assert world.sent == [tell("tools/list", cursor="1")]
+        assert world.sent == [tell("tools/list", cursor=cursor)]
 
     run(body)
 
@@ -340,7 +347,7 @@ def test_a_list_across_eras_is_read_to_its_end_by_its_own_client(
             if number < 2:
                 cursor = {"cursor": result["nextCursor"]}
         heard = len(upstream.heard)
-        for made_up in ("1", cursor["cursor"].upper()):
+        for made_up in ("0", "3", cursor["cursor"] + " "):
             assert (await client.ask(ask("prompts/list", cursor=made_up)))["error"] == INVALID
         assert len(upstream.heard) == heard
         assert upstream.faults == []
@@ -358,7 +365,7 @@ def test_a_cursor_works_exactly_where_it_was_given(
     gives: list[tuple[str, str]], uses: list[tuple[tuple[str, str], int]]
 ) -> None:
     async def body() -> None:
-        world = world_of()
+        world = world_of(Paged(anew=True))
         cursors = [(place, await given_to(world, place[1], place[0])) for place in gives]
         for (role, method), number in uses:
             place, cursor = cursors[number % len(cursors)]

@@ -10,16 +10,12 @@ import pytest
 from tests.app.mcp_world import World, ask, value
 from tests.app.shelves import crew, pass_time, run
 from tests.app.test_tool_cursors import INVALID, METHODS, Paged, given_to, page, told
-from tidegate.gateway.tool_requests.cursor_keys import TOLD_S
-from tidegate.mcp.cursors import KEY_BYTES, Cursors, Whose
-from tidegate.mcp.session_papers import CURSOR_KEYS
-
-WHOSE = Whose(("", "acme", "vera", ""), "http://backend.example/mcp", "tools/list")
-OF_NOBODY = Cursors(b"9" * KEY_BYTES)
+from tidegate.gateway.tool_requests.shared_cursors import TOLD_S
+from tidegate.mcp.session_papers import CURSORS
 
 
-def about_keys(asked: list[tuple[str, str]]) -> list[str]:
-    return [word for word, kind in asked if kind == CURSOR_KEYS.name]
+def about_cursors(asked: list[tuple[str, str]]) -> list[str]:
+    return [word for word, kind in asked if kind == CURSORS.name]
 
 
 async def goes_on(world: World, cursor: str, role: str = "viewer") -> bool:
@@ -84,84 +80,75 @@ def test_without_a_store_a_cursor_ends_with_its_process() -> None:
     run(body)
 
 
-def test_a_list_asks_the_store_nothing_but_once_for_each_key() -> None:
+def test_the_store_is_asked_once_for_each_cursor_and_told_once() -> None:
     async def body() -> None:
         async with crew(Paged()) as here:
             cursor = await given_to(here.one, "tools/list")
-            assert about_keys(here.store.asked) == ["put"]
+            assert about_cursors(here.store.asked) == ["put"]
             here.store.asked.clear()
-            for world in (here.one, here.other) * 10:
-                assert await goes_on(world, cursor)
-                await page(world, "prompts/list", cursor=None)
-            # The other gives cursors of its own then.
-            assert sorted(about_keys(here.store.asked)) == ["get", "put"]
+            for _ in range(10):
+                assert await goes_on(here.one, cursor)
+                await page(here.one, "prompts/list", cursor=None)
+            # The last page of one, and the first of the other list.
+            assert about_cursors(here.store.asked) == ["put", "put"]
+            here.store.asked.clear()
+            for _ in range(10):
+                assert await goes_on(here.other, cursor)
+            assert about_cursors(here.store.asked) == ["get", "put"]
             here.store.asked.clear()
             await pass_time(TOLD_S)
-            for world in (here.one, here.other) * 10:
-                await given_to(world, "tools/list")
-            assert about_keys(here.store.asked) == ["put", "put"]
+            for _ in range(10):
+                await given_to(here.one, "tools/list")
+            assert about_cursors(here.store.asked) == ["put"]
 
     run(body)
 
 
-def test_what_is_no_cursor_of_anybody_is_not_looked_for() -> None:
+def test_what_is_no_cursor_is_not_looked_for_and_what_nobody_was_given_is_looked_for_in_vain() -> (
+    None
+):
     async def body() -> None:
         async with crew(Paged()) as here:
-            for cursor in ("1", "x" * 100, f"{'g' * 16}-{'0' * 32}-1"):
-                assert not await goes_on(here.one, cursor)
+            for odd in ("x" * 70_000, 1, ["1"], {}):
+                assert told(await page(here.one, "tools/list", cursor=odd))["error"] == INVALID
             assert here.store.asked == []
-            assert not await goes_on(here.one, OF_NOBODY.given("1", WHOSE))
-            assert about_keys(here.store.asked) == ["get"]
+            assert not await goes_on(here.one, "2 tools 0")
+            assert about_cursors(here.store.asked) == ["get"]
             assert here.one.sent == []
 
     run(body)
 
 
-def test_keys_live_in_the_store_as_long_as_they_are_used() -> None:
+def test_cursors_live_in_the_store_for_a_day_after_they_were_given_last() -> None:
     async def body() -> None:
         async with crew(Paged()) as here:
-            early = await given_to(here.one, "tools/list")
+            cursor = await given_to(here.one, "tools/list")
             for _ in range(4):
-                await pass_time(CURSOR_KEYS.live_s / 2)
-                await given_to(here.one, "tools/list")
-            assert await goes_on(here.other, early)
-            await pass_time(CURSOR_KEYS.live_s + 1)
-            assert not await goes_on(here.more(), early)
-            assert await goes_on(here.one, early)
+                await pass_time(CURSORS.live_s / 2)
+                assert await given_to(here.one, "tools/list") == cursor
+            assert await goes_on(here.other, cursor)
+            await pass_time(CURSORS.live_s + 1)
+            assert not await goes_on(here.more(), cursor)
+            assert await goes_on(here.one, cursor)
 
     run(body)
 
 
 def test_while_the_store_is_away_lists_go_on_and_what_nobody_knows_is_503() -> None:
     async def body() -> None:
-        async with crew(Paged()) as here:
+        async with crew(Paged(anew=True)) as here:
             known = await given_to(here.other, "tools/list")
             here.store.away = True
             here.store.asked.clear()
             cursor = await given_to(here.one, "tools/list")
             assert await goes_on(here.one, cursor)
             # Nobody waits for a store that is known to be away.
-            assert about_keys(here.store.asked) == ["put"]
+            assert about_cursors(here.store.asked) == ["put"]
             assert await goes_on(here.other, known)
             answer = await page(here.other, "tools/list", cursor=cursor)
             assert (answer.status, told(answer)["error"]["code"]) == (503, -31002)
-            assert (await page(here.other, "tools/list", cursor="1")).status == 200
             here.store.away = False
-            # The next page that is given is one that every process knows, and so are those before.
-            assert await goes_on(here.one, cursor)
-            assert await goes_on(here.other, cursor)
-
-    run(body)
-
-
-def test_a_document_that_is_not_the_key_it_lies_under_opens_nothing() -> None:
-    async def body() -> None:
-        async with crew(Paged()) as here:
-            model = here.store.model(CURSOR_KEYS, "test")
-            for key in (OF_NOBODY.key[:-1], b"8" * KEY_BYTES, b""):
-                model.put(OF_NOBODY.key_id, key, "cursor_keys")
-                assert not await goes_on(here.one, OF_NOBODY.given("1", WHOSE))
-            model.put(OF_NOBODY.key_id, OF_NOBODY.key, "cursor_keys")
-            assert await goes_on(here.one, OF_NOBODY.given("1", WHOSE))
+            # What is given from now on every process knows.
+            assert await goes_on(here.other, await given_to(here.one, "tools/list"))
 
     run(body)

@@ -61,8 +61,8 @@ def test_whoever_asks_for_a_later_page_first_decides_nothing(cursor: str) -> Non
     async def body() -> None:
         world = Pinned(Shifty(tool("read"), tool("write"), tool("send"), page=1))
         world = Pinned(Shifty(tool("read"), tool("write"), tool("send"), page=1))
-        kept = world.traffic.relay.sessions.cursors.given(cursor, VERAS)
-        assert "result" in answer_of(await world.post(ask("tools/list", cursor=kept)))
+        world.traffic.relay.sessions.cursors.give(cursor, VERAS)
+        assert "result" in answer_of(await world.post(ask("tools/list", cursor=cursor)))
         assert await world.listed() == ["read", "write", "send"]
         assert await world.calls("read") == "done"
         world.server.tools.append(tool("late"))

@@ -51,7 +51,6 @@ from tidegate.gateway.tool_traffic import ToolTraffic
 from tidegate.gateway.watched import Watched
 from tidegate.identity.jwks import TokenKeys
 from tidegate.jsonrpc import error_of
-from tidegate.mcp.cursors import Cursors, key_of
 from tidegate.mcp.sessions import Sessions
 from tidegate.records.store import Recorder
 from tidegate.routing.targets import Targets
@@ -101,8 +100,7 @@ class Gateway:
         self._pins = self._make_pins()
         self._children = self._make_children()
         self._carriers = self._make_carriers()
-        known = Sessions(cursors=Cursors(key_of(self._secret)))
-        self._sessions = ToolSessions(known, self._clock, shelf_for(config, self._clock))
+        self._sessions = ToolSessions(Sessions(), self._clock, shelf_for(config, self._clock))
         gate = BodyGate(caps.bodies_in_flight_bytes)
         self._chat = self._make_chat(gate)
         self._tools = self._make_tools(gate)

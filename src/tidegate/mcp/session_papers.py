@@ -28,7 +28,7 @@ _WEEK_S: Final = 7 * _DAY_S
 SESSIONS: Final = Kind("sessions", IDLE_S + 2 * TOUCH_S, _MOST, 100)
 QUESTIONS: Final = Kind("questions", IDLE_S, _MOST, 1_024)
 TASKS: Final = Kind("tasks", _WEEK_S, _MOST, 1_000)
-CURSOR_KEYS: Final = Kind("cursor_keys", _DAY_S, 1_000, 1_000)
+CURSORS: Final = Kind("cursors", _DAY_S, _MOST, 1_000)
 
 NONCE_BYTES: Final = 12
 _ID_CHARS: Final = 32
@@ -57,7 +57,7 @@ def session_key(session_id: str) -> str:
     return _digest("session", session_id)
 
 
-def group_of(owner: Owner) -> str:
+def group_of(owner: tuple[str, ...]) -> str:
     """The group of everything that belongs to an owner."""
     return _digest("owner", *owner)
 
@@ -122,7 +122,7 @@ def _digest(what: str, *parts: str) -> str:
 
 
 __all__ = [
-    "CURSOR_KEYS",
+    "CURSORS",
     "IDLE_S",
     "NONCE_BYTES",
     "QUESTIONS",

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Final, Generic, TypeVar
 
 from tidegate.jsonrpc import Id, typed
-from tidegate.mcp.cursors import KEY_BYTES, Cursors
+from tidegate.mcp.cursors import Cursors
 from tidegate.mcp.eras import SUPPORTED
 from tidegate.policy import Principal
 
@@ -97,7 +97,7 @@ class Recent(Generic[V]):
 class Sessions:
     """All legacy sessions of this process; at most `bound`, and `per_owner` of one principal.
 
-    `cursors` are whose pages of lists clients go on to, in a session or without one.
+    `cursors` are those of the pages that clients may go on to, in a session or without one.
     """
 
     def __init__(
@@ -106,9 +106,8 @@ class Sessions:
         bound: int = 10_000,
         per_owner: int = 100,
         idle_s: float = 3600.0,
-        cursors: Cursors | None = None,
     ) -> None:
-        self.cursors = cursors or Cursors(secrets.token_bytes(KEY_BYTES))
+        self.cursors = Cursors()
         self._bound = bound
         self._per_owner = per_owner
         self._idle_s = idle_s

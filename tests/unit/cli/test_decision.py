@@ -9,12 +9,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from tests.app.mcp_world import TOKENS, World, value
+from tests.app.mcp_world import TOKENS, Asked, World, echo, value
 from tidegate.cli import run
 from tidegate.cli.decision import as_json, dry_run
 from tidegate.config import load_config, values
 from tidegate.identity.keys import KeyTable
 from tidegate.jsonrpc import Notification
+from tidegate.mcp.authorize import LISTED_MEMBER
 from tidegate.policy import Principal
 
 MAIN = """identity:
@@ -152,6 +153,16 @@ METHODS = [
 ]
 
 
+async def listing(asked: Asked) -> None:
+    """Lists all tools that are asked for, for a client cannot know of others, and nothing else."""
+    member = LISTED_MEMBER.get(asked.message["method"])
+    if member is None:
+        await echo(asked)
+    else:
+        named = [{"name": name, "inputSchema": {}} for name in NAMES]
+        asked.result({member: named if member == "tools" else []})
+
+
 @settings(
     max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
@@ -176,7 +187,8 @@ def test_the_gateway_decides_and_says_the_same(
     config = config.model_copy(update={"mcp": mcp})
 
     async def body() -> None:
-        world = World(rules=values.tool_rules(config), hide_denied=hide, errors=errors)
+        rules = values.tool_rules(config)
+        world = World(listing, rules=rules, hide_denied=hide, errors=errors)
         who = principal(world.policy.keys, role)
         for method, name, arguments in asked:
             words = (method, name, *([arguments] if arguments else []))

@@ -113,7 +113,10 @@ class Shaper:
         session = self._turn.session
         if isinstance(message, Reply):
             if "result" in message.message:
-                self._remember(message.message["result"])
+                result = message.message["result"]
+                self._remember(result)
+                if self.call.method in LISTED_KIND:
+                    pages.give(self._turn, self.call.method, result, self._sessions)
         elif isinstance(message, Ask) and session is not None:
             session.questions.put(typed(message.id), False)
 
@@ -143,7 +146,7 @@ class Shaper:
         lists = self.call.method in LISTED_KIND
         shown = self._own_subscription(self._masked(value, lists=lists))
         if lists and member == "result":
-            shown = pages.sealed(turn, self._server, self.call.method, shown, self._sessions)
+            pages.check_next(shown)
         if self._shown is not None:
             shown = self._shown.result(shown) if member == "result" else self._shown.error(shown)
         if shown is not message[member] or typed(self.running.upstream_id) != typed(self.call.id):

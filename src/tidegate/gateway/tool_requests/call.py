@@ -10,7 +10,7 @@ from typing import Final
 
 from tidegate import strictjson
 from tidegate.errors import ContentBlocked, MethodNotAllowed, TidegateError
-from tidegate.gateway.tool_requests.pages import opened
+from tidegate.gateway.tool_requests.pages import admitted
 from tidegate.gateway.tool_requests.turn import (
     Plan,
     Rejected,
@@ -163,7 +163,7 @@ def judge(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls)
     decision = decided(turn, server, message, sessions)
     if isinstance(decision, Allow):
         if message.method in LISTED_KIND:
-            decision = opened(turn, plan, message, decision, sessions)
+            decision = admitted(turn, message, decision, sessions)
         elif message.method == LISTEN:
             decision = _narrow(turn, plan, decision, sessions)
     if message.method == "tools/call":

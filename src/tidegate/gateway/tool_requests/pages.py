@@ -1,40 +1,31 @@
 """Which page of a list may this client ask for, and which one does it get?
 
 Lives here: a cursor is taken back only from whoever it was given to, and what is no list is shown
-to nobody as one. Does not live here: what a cursor looks like (mcp.cursors), what of a list may
+to nobody as one. Does not live here: what is known of cursors (mcp.cursors), what of a list may
 be seen (mcp.listing), lists of several servers, which have one page (federation).
 """
 
 from tidegate.gateway.servers.upstream import ServerFailed
-from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
-from tidegate.jsonrpc import Call, Notification, Request
+from tidegate.gateway.tool_requests.turn import ToolServer, Turn
+from tidegate.jsonrpc import Call
 from tidegate.mcp.authorize import INVALID_CURSOR, METHODS
-from tidegate.mcp.cursors import MOST_CHARS, Whose, names_next
+from tidegate.mcp.cursors import Whose, is_cursor, names_next
 from tidegate.mcp.listing import is_list
 from tidegate.mcp.sessions import Sessions, owner_of
 from tidegate.policy import Decision, Deny
 
 
-def opened(
-    turn: Turn, plan: Plan, message: Call, decision: Decision, sessions: Sessions
-) -> Decision:
+def admitted(turn: Turn, message: Call, decision: Decision, sessions: Sessions) -> Decision:
     """The decision over a list, once it is known whose cursor came with it.
 
-    The server gets its own cursor back. One that this client was not given for this list is
-    refused, whatever else it is. None at all asks for the first page, and so may an empty one.
+    One that this client was not given for this list is refused, whatever else it is. None at all
+    asks for the first page, and so may an empty one.
     """
-    params = message.params or {}
-    given = params.get("cursor")
-    if given is None or given == "":
+    cursor = (message.params or {}).get("cursor")
+    if cursor is None or cursor == "":
         return decision
-    cursor = sessions.cursors.taken(given, _whose(turn, plan.server, message.method))
-    if cursor is None:
+    if not sessions.cursors.was_given(cursor, whose(turn, message.method)):
         return Deny(METHODS, INVALID_CURSOR)
-    theirs = {**params, "cursor": cursor}
-    if isinstance(message, Request):
-        plan.message = Request(message.id, message.method, theirs)
-    else:
-        plan.message = Notification(message.method, theirs)
     return decision
 
 
@@ -47,27 +38,26 @@ def check(turn: Turn, server: ToolServer, method: str, result: object) -> None:
         raise ServerFailed("malformed")
 
 
-def sealed(
-    turn: Turn, server: ToolServer, method: str, result: object, sessions: Sessions
-) -> object:
-    """A page whose next one this client may ask for and nobody else; the same object if there is
-    none. Raises ServerFailed if the server's cursor is no text or longer than any.
+def give(turn: Turn, method: str, result: object, sessions: Sessions) -> None:
+    """The next page of a list is for this client, and for nobody else.
 
     Of a server among several the gateway asks for the next page itself.
     """
-    if not names_next(result):
-        return result
-    following = result["nextCursor"]
-    if not isinstance(following, str) or len(following) > MOST_CHARS:
+    if turn.policy.federation is None and names_next(result):
+        following = result["nextCursor"]
+        if is_cursor(following):
+            sessions.cursors.give(following, whose(turn, method))
+
+
+def check_next(result: object) -> None:
+    """Raises ServerFailed if the place of the next page is no text, or longer than any."""
+    if names_next(result) and not is_cursor(result["nextCursor"]):
         raise ServerFailed("malformed")
-    if turn.policy.federation is not None:
-        return result
-    given = sessions.cursors.given(following, _whose(turn, server, method))
-    return {**result, "nextCursor": given}
 
 
-def _whose(turn: Turn, server: ToolServer, method: str) -> Whose:
-    return Whose(owner_of(turn.principal), server.key, method)
+def whose(turn: Turn, method: str) -> Whose:
+    """To whom a cursor of the one server behind this request is given."""
+    return Whose(owner_of(turn.principal), turn.policy.realm, method)
 
 
-__all__ = ["check", "opened", "sealed"]
+__all__ = ["admitted", "check", "check_next", "give", "whose"]

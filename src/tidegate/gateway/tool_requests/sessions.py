@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Final, TypeVar
 
 from tidegate.clock import Clock
 from tidegate.errors import StoreUnavailable
-from tidegate.gateway.tool_requests.cursor_keys import CursorKeys
+from tidegate.gateway.tool_requests.pages import whose
+from tidegate.gateway.tool_requests.shared_cursors import SharedCursors
 from tidegate.gateway.tool_requests.turn import Turn
 from tidegate.jsonrpc import Id, Message, Request, Response, typed
 from tidegate.mcp import session_papers as papers
@@ -60,7 +61,7 @@ class ToolSessions:
         self._kind = kind
         self._clock = clock
         self._shelf = shelf
-        self._cursor_keys = None if shelf is None else CursorKeys(local.cursors, clock, shelf)
+        self._cursors = None if shelf is None else SharedCursors(local.cursors, clock, shelf)
         self._mark: Mark | None = None
         self._looked_s = float("-inf")
         self._ids: dict[str, str] = {}  # by the key in the store
@@ -98,7 +99,7 @@ class ToolSessions:
 
     async def prepare(self, turn: Turn, messages: Sequence[Message]) -> None:
         """Before messages are judged: `bring` the questions, tasks and pages they are about."""
-        if self._shelf is None or self._cursor_keys is None:
+        if self._shelf is None or self._cursors is None:
             return
         for message in messages:
             if isinstance(message, Response):
@@ -108,7 +109,7 @@ class ToolSessions:
                 params = message.params or {}
                 await self.bring_task(turn.principal, turn.policy.servers, params.get("taskId"))
                 if message.method in LISTED_KIND and turn.policy.federation is None:
-                    await self._cursor_keys.bring(params.get("cursor"))
+                    await self._cursors.bring(params.get("cursor"), whose(turn, message.method))
                 if isinstance(message, Request) and message.method == LISTEN:
                     for each in subscribed_tasks(message):
                         await self.bring_task(turn.principal, turn.policy.servers, each)
@@ -119,7 +120,7 @@ class ToolSessions:
         Raises StoreUnavailable where the client could not go on with what it began.
         """
         shaper.learn(message)
-        if self._shelf is None or self._cursor_keys is None:
+        if self._shelf is None or self._cursors is None:
             return
         turn = shaper.turn
         if isinstance(message, Ask):
@@ -136,7 +137,7 @@ class ToolSessions:
                 if method == "tasks/list":
                     await self.bring_tasks(principal, server, listed_tasks(result))
                 if names_next(result) and turn.policy.federation is None:
-                    await self._cursor_keys.tell()
+                    await self._cursors.tell(result["nextCursor"], whose(turn, method))
 
     async def bring(self, session_id: str, principal: Principal) -> None:
         """Before Sessions.find: have it know what the store knows of this session.
