@@ -89,6 +89,8 @@ def test_a_page_at_one_worker_and_the_next_at_another(tmp_path: Path, mode: str)
             client(gateway, mode) as alice,
             client(gateway, mode, ADMIN_KEY) as bob,
         ):
+            for one in (alice, bob):
+                await one.list_tools()  # what it said before has been heard, by whichever worker
             server.asked.clear()
             names, cursor = [], None
             for worker in (1, 2, 2, 1):
