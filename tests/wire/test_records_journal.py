@@ -12,7 +12,15 @@ from hypothesis import strategies as st
 from tests.unit.records.traffic import request_id
 from tidegate.records import broken_chains, find
 from tidegate.records.database import Database
-from tidegate.records.journal import Journal, Journaled, journal_path, left_behind, of_request
+from tidegate.records.journal import (
+    Journal,
+    Journaled,
+    boots_with_any,
+    discard,
+    journal_path,
+    left_behind,
+    of_request,
+)
 from tidegate.records.rows import Draft, OpenRequest
 
 
@@ -68,10 +76,29 @@ def test_a_line_that_was_torn_is_none_and_those_before_it_are_whole(tmp_path: Pa
         assert left_behind(records, "b2") == [line(number) for number in range(complete)]
 
 
-@pytest.mark.parametrize("junk", [b"\n\n", b"x y z\n", b"12\n", b"\xff\xfe 1 2\n", b"5 abc\n"])
+JUNK = [b"\n\n", b"x y z\n", b"12\n", b"\xff\xfe 1 {}\n", b"5 abc\n", b"5 abc {\n", b"5 abc []\n"]
+
+
+@pytest.mark.parametrize("junk", [*JUNK, b"\0" * 40 + b"\n", b'5 abc {"a":6 abc {}\n'])
 def test_what_is_no_intent_is_left_out(tmp_path: Path, junk: bytes) -> None:
     journal_path(tmp_path / "r.db", "b1").write_bytes(junk)
     assert left_behind(tmp_path / "r.db", "b1") == []
+
+
+def test_after_its_end_nothing_goes_to_a_file_that_may_be_another_one(tmp_path: Path) -> None:
+    records = tmp_path / "r.db"
+    made = Journal(records, "b1")
+    made.append(line(1))
+    assert not made.close()
+    before = journal_path(records, "b1").read_bytes()
+    with (tmp_path / "other").open("wb+") as other:  # gets the number of the one that was closed
+        other.write(b"x")
+        other.flush()
+        assert not made.append(line(2))
+        made.written(1)
+        other.seek(0)
+        assert other.read() == b"x"
+    assert journal_path(records, "b1").read_bytes() == before
 
 
 def test_without_room_nothing_is_done(tmp_path: Path) -> None:
@@ -113,10 +140,20 @@ def test_a_write_that_ends_early_leaves_nothing(tmp_path: Path) -> None:
 EVENTS = st.lists(st.sampled_from(["intent", "end", "commit"]), max_size=25)
 
 
-@given(history=EVENTS)
+def recovered(records: Path, boot: str) -> Database:
+    """The next process, which has taken over what is there."""
+    database = Database(records, boot, busy_s=5.0)
+    journals = boots_with_any(records)
+    database.begin_boot(2, lambda _boot: False, lambda each: left_behind(records, each), journals)
+    for each in journals:
+        discard(records, each)
+    return database
+
+
+@given(history=EVENTS, ends=st.sampled_from(["killed", "stopped", "said to have ended"]))
 @settings(max_examples=60, deadline=None)
-def test_whenever_a_process_dies_each_intent_is_there_once(
-    tmp_path_factory: pytest.TempPathFactory, history: list[str]
+def test_however_a_process_ends_each_intent_is_there_once(
+    tmp_path_factory: pytest.TempPathFactory, history: list[str], ends: str
 ) -> None:
     records = tmp_path_factory.mktemp("died") / "r.db"
     first, made = Database(records, "b1", busy_s=5.0), Journal(records, "b1")
@@ -144,8 +181,10 @@ def test_whenever_a_process_dies_each_intent_is_there_once(
                 committed.update(closed)
                 made.written(sum(d.kind == "intent" for d in waiting))
                 waiting = []
-    second = Database(records, "b2", busy_s=5.0)
-    second.begin_boot(2, lambda _boot: False, lambda boot: left_behind(records, boot))
+    if ends != "killed":
+        is_whole = made.close()
+        first.close(2, is_whole=is_whole or ends != "stopped")
+    second = recovered(records, "b2")
     for each in intents:
         found = find(records, each)
         assert found is not None
@@ -153,6 +192,27 @@ def test_whenever_a_process_dies_each_intent_is_there_once(
         assert kinds == ["intent", "end" if each in committed else "lost"]
         assert found.open is None
         assert found.entries[0].entry.boot == "b1"
+    assert broken_chains(records) == {}
+    second.close(3)
+    assert boots_with_any(records) == []
+    if ends == "killed":
+        first.close(3)
+
+
+def test_what_was_pruned_since_is_not_brought_back(tmp_path: Path) -> None:
+    records = tmp_path / "r.db"
+    first, made = Database(records, "b1", busy_s=5.0), Journal(records, "b1")
+    first.begin_boot(1, lambda _boot: False, lambda _boot: [])
+    for number in range(4):
+        made.append(line(number))
+        intent = Draft("intent", request_id(number), 1000 + number, line(number).body)
+        first.append([intent, Draft("end", request_id(number), 1000 + number, "{}")], [], [])
+    first.prune(older_than_ms=1002, max_bytes=1 << 30, limit=100)
+    second = recovered(records, "b2")
+    found = [find(records, request_id(number)) for number in range(4)]
+    assert found[:2] == [None, None]
+    kinds = [[e.entry.kind for e in each.entries] for each in found if each is not None]
+    assert kinds == [["intent", "end"]] * 2
     assert broken_chains(records) == {}
     second.close(3)
     first.close(3)

@@ -130,7 +130,7 @@ def _settlements(settlements: SettlementsState) -> Iterator[Metric]:
 def _records(records: RecordsState) -> Iterator[Metric]:
     yield _total("records_written", "Decision records committed.", records.written)
     yield _total("records_dropped", "Decision records not kept.", records.dropped)
-    yield _gauge("records_waiting", "Records not yet on disk.", records.waiting)
+    yield _gauge("records_waiting", "Records not yet in their database.", records.waiting)
     yield _gauge("records_degraded", "1 while records are not being kept.", records.degraded)
     yield _gauge("records_lost_found", "Unfinished requests found at the start.", records.lost)
     length = records.written + records.lost

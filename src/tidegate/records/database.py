@@ -98,19 +98,27 @@ class Database:
             self._turn.close()
             raise
 
-    def close(self, now_ms: int) -> None:
-        """End the chain properly; what is still open will be found lost by the next process."""
+    def close(self, now_ms: int, *, is_whole: bool = True) -> None:
+        """End the chain properly; what is still open will be found lost by the next process.
+
+        Unless the chain `is_whole` it has not ended: the next process has to complete it.
+        """
         try:
-            self._connection.execute(
-                "UPDATE boots SET ended_ms = ? WHERE boot = ?", (now_ms, self.boot)
-            )
+            if is_whole:
+                self._connection.execute(
+                    "UPDATE boots SET ended_ms = ? WHERE boot = ?", (now_ms, self.boot)
+                )
         finally:
             self._impatient.close()
             self._connection.close()
             self._turn.close()
 
     def begin_boot(
-        self, now_ms: int, is_running: IsRunning, left_behind: LeftBehind
+        self,
+        now_ms: int,
+        is_running: IsRunning,
+        left_behind: LeftBehind,
+        journals: Sequence[str] = (),
     ) -> dict[str, int]:
         """Enter this process and write `lost` for what dead ones left open.
 
@@ -123,7 +131,7 @@ class Database:
                 (self.boot, self.node, now_ms, Head().hash),
             )
             own = self.node, self.boot
-            found = recover(self._connection, own, now_ms, is_running, left_behind)
+            found = recover(self._connection, own, now_ms, is_running, left_behind, journals)
             head = insert(self._connection, *own, found.ends, self._head)
         self._head = head
         return found.dead

@@ -7,6 +7,7 @@ not live here: when the database has an intent (writer), what becomes of one tha
 (recovery).
 """
 
+import json
 import os
 from contextlib import suppress
 from dataclasses import dataclass
@@ -33,7 +34,8 @@ def journal_path(records: Path, boot: str) -> Path:
 
 
 class Journal:
-    """The file of one process, from construction to `close`. Every method may raise OSError.
+    """The file of one process, from construction to `close`. The first and `append` may raise
+    OSError.
 
     To be used from any thread. What was appended survives the death of the process; a loss of
     power may take the last moments, as it may those of the database.
@@ -47,47 +49,65 @@ class Journal:
         self._lock = Lock()
         self._bytes = 0
         self._waiting = 0
+        self._torn = self._closed = False
 
     def append(self, intent: Journaled) -> bool:
         """Put it on disk, all of it or nothing; False, and nothing done, if there is no room.
 
-        Costs about 5 us, and no wait but for the system's own memory.
+        Costs about 5 us, and no wait but for the system's own memory, and for a thread that empties
+        the file at that moment.
         """
         line = f"{intent.at_ms} {intent.request_id} {intent.body}\n".encode()
         with self._lock:
-            if self._bytes + len(line) > self._most:
+            if self._closed or self._bytes + len(line) > self._most:
                 return False
             wrote = 0
             try:
-                wrote = os.write(self._file, line)
+                wrote = os.write(self._file, b"\n" + line if self._torn else line)
             finally:
-                if wrote != len(line):
-                    os.ftruncate(self._file, self._bytes)
-            is_whole = wrote == len(line)
-            self._bytes += is_whole * wrote
-            self._waiting += is_whole
+                is_whole = wrote == len(line) + self._torn
+                if is_whole:
+                    self._bytes += wrote
+                    self._waiting += 1
+                self._torn = not (is_whole or self._is_cut())
         return is_whole
 
+    def _is_cut(self) -> bool:
+        """Whether the file could be cut behind the last whole line."""
+        with suppress(OSError):
+            os.ftruncate(self._file, self._bytes)
+            return True
+        return False
+
     def written(self, count: int) -> None:
-        """So many of them are in the database now; with the last one the file is empty again."""
-        with self._lock:
+        """So many of them are in the database now; with the last one the file is empty again.
+
+        If it cannot be emptied it is tried again with the next ones: what stands in it twice is
+        found out (recovery).
+        """
+        with self._lock, suppress(OSError):
             self._waiting -= count
-            if self._waiting == 0 and self._bytes:
+            if self._waiting == 0 and self._bytes and not self._closed:
                 os.ftruncate(self._file, 0)
                 self._bytes = 0
 
-    def close(self) -> None:
-        """The process ends. What is not in the database stays on disk for the next one."""
-        os.close(self._file)
-        if self._waiting == 0:
-            with suppress(FileNotFoundError):
+    def close(self) -> bool:
+        """The process ends; whether the database has everything. Else the next one finds it here.
+
+        From now on nothing is appended.
+        """
+        with self._lock, suppress(OSError):
+            self._closed = True
+            os.close(self._file)
+            if self._waiting == 0:
                 self._path.unlink()
+        return self._waiting == 0
 
 
 def left_behind(records: Path, boot: str) -> list[Journaled]:
     """What the process `boot` put on disk and may not have in the database, in its order.
 
-    The last line may be torn, by a death in the middle of it: then nobody was told it is on disk.
+    A line may be torn, by a death in the middle of it or a loss of power: then it is left out.
     """
     try:
         text = journal_path(records, boot).read_bytes()
@@ -97,18 +117,31 @@ def left_behind(records: Path, boot: str) -> list[Journaled]:
     for line in text.split(b"\n")[:-1]:
         at_ms, _, rest = line.decode("utf-8", "replace").partition(" ")
         request_id, _, body = rest.partition(" ")
-        if at_ms.isdigit() and request_id and body:
+        if at_ms.isdecimal() and request_id and _is_object(body):
             found.append(Journaled(int(at_ms), request_id, body))
     return found
 
 
+def _is_object(body: str) -> bool:
+    try:
+        return isinstance(json.loads(body), dict)
+    except ValueError:
+        return False
+
+
+def boots_with_any(records: Path) -> list[str]:
+    """The processes that left a file, running or not."""
+    stem = f"{records.stem}."
+    return [
+        path.name.removeprefix(stem).removesuffix(_SUFFIX)
+        for path in records.parent.iterdir()
+        if path.name.startswith(stem) and path.name.endswith(_SUFFIX)
+    ]
+
+
 def of_request(records: Path, request_id: str) -> tuple[str, Journaled] | None:
     """The intent of one request in the files beside the records, with the process it is of."""
-    stem = f"{records.stem}."
-    for path in records.parent.iterdir():
-        if not (path.name.startswith(stem) and path.name.endswith(_SUFFIX)):
-            continue
-        boot = path.name.removeprefix(stem).removesuffix(_SUFFIX)
+    for boot in boots_with_any(records):
         for intent in left_behind(records, boot):
             if intent.request_id == request_id:
                 return boot, intent
@@ -125,6 +158,7 @@ __all__ = [
     "MOST_BYTES",
     "Journal",
     "Journaled",
+    "boots_with_any",
     "discard",
     "journal_path",
     "left_behind",

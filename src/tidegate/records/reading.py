@@ -60,6 +60,8 @@ class Record:
 
 def find(path: Path, request_id: str) -> Record | None:
     """What the file at `path` holds on `request_id`. Raises RecordsUnreadable."""
+    # First, or what goes from the one into the other meanwhile would be in neither.
+    journaled = _journaled(path, request_id)
     with _reading(path) as connection:
         connection.execute("BEGIN")  # entries and open requests of one moment
         rows = connection.execute(
@@ -75,8 +77,8 @@ def find(path: Path, request_id: str) -> Record | None:
     if open_row is not None:
         at_ms, state, body, boot = open_row
         still_open = FoundOpen(at_ms, state, json.loads(body), is_running(path, boot))
-    if not any(found.entry.kind in ("intent", "end") for found in entries):
-        still_open = _journaled(path, request_id) or still_open
+    if not any(found.entry.kind in ("intent", "end", "lost") for found in entries):
+        still_open = journaled or still_open
     if not entries and still_open is None:
         return None
     return Record(request_id, entries, still_open)
@@ -84,7 +86,12 @@ def find(path: Path, request_id: str) -> Record | None:
 
 def _journaled(path: Path, request_id: str) -> FoundOpen | None:
     """What is on disk and not in the database: of this moment, or of a process that was killed."""
-    found = of_request(path, request_id)
+    try:
+        found = of_request(path, request_id)
+    except FileNotFoundError:
+        return None  # there is no such folder
+    except OSError:
+        raise RecordsUnreadable("the files beside it cannot be read") from None
     if found is None:
         return None
     boot, intent = found

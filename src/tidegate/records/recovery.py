@@ -32,16 +32,18 @@ def recover(
     now_ms: int,
     is_running: IsRunning,
     left_behind: LeftBehind,
+    journals: Sequence[str],
 ) -> Recovered:
     """Nothing of the dead is open afterwards; the caller adds `ends` to its own chain.
 
-    `own`: the node and the boot of the caller.
+    `own`: the node and the boot of the caller. `journals`: the processes of which there are files.
     """
     node, boot = own
     others = connection.execute(
         "SELECT boot FROM boots WHERE boot <> ? AND (ended_ms IS NULL OR boot IN"
-        " (SELECT boot FROM open_requests)) ORDER BY began_ms, boot",
-        (boot,),
+        " (SELECT boot FROM open_requests) OR boot IN (SELECT value FROM json_each(?)))"
+        " ORDER BY began_ms, boot",
+        (boot, canonical(list(journals))),
     ).fetchall()
     dead, ends = {}, []
     for (other,) in others:
@@ -62,16 +64,29 @@ def recover(
 def _take_over(
     connection: sqlite3.Connection, node: str, boot: str, left: Sequence[Journaled]
 ) -> None:
-    """The intents of a dead process that are on disk and not in its chain go there."""
+    """The intents of a dead process that are on disk and not in its chain go there.
+
+    Not those that are older than everything that is kept: they were in it, and have been pruned.
+    """
+    oldest_ms = _oldest_ms(connection, boot)
     drafts = [
         Draft("intent", intent.request_id, intent.at_ms, intent.body)
         for intent in left
-        if not _has_intent(connection, boot, intent.request_id)
+        if intent.at_ms >= oldest_ms and not _has_intent(connection, boot, intent.request_id)
     ]
     if drafts:
         insert(connection, node, boot, drafts, _head_of(connection, boot))
         opened = [OpenRequest(d.request_id, d.at_ms, "intent", d.body) for d in drafts]
         note_open(connection, boot, opened)
+
+
+def _oldest_ms(connection: sqlite3.Connection, boot: str) -> int:
+    """When the oldest entry was made that is kept, if any of this chain was pruned; else 0."""
+    pruned = connection.execute("SELECT pruned_seq FROM boots WHERE boot = ?", (boot,)).fetchone()
+    if pruned is None or pruned[0] == 0:
+        return 0
+    oldest = connection.execute("SELECT at_ms FROM entries ORDER BY id LIMIT 1").fetchone()
+    return 0 if oldest is None else int(oldest[0])
 
 
 def _has_intent(connection: sqlite3.Connection, boot: str, request_id: str) -> bool:

@@ -19,7 +19,8 @@ class StepTexts:
 
     Most steps of most requests say what others have said: a caller was known, a tool was allowed by
     this rule, nothing was found. A step is remembered only if it stands in the file letter for
-    letter, so nothing is kept here that the file may not hold. For one thread at a time.
+    letter, so nothing is kept here that the file may not hold. From any thread: who writes what is
+    known to another meanwhile has written it twice.
     """
 
     def __init__(self, hash_key: bytes) -> None:

@@ -1,6 +1,6 @@
 """Is it on record before we act, and is everything that ended on record at all?
 
-Lives here: the recorder that the gateway holds. An intent is committed before its request goes
+Lives here: the recorder that the gateway holds. An intent is on disk before its request goes
 on, or the request is refused; beginnings and ends never wait, but their queue is bounded and
 what it cannot take is counted. Does not live here: the file (database), the thread (writer).
 """
@@ -64,7 +64,7 @@ class Recorder:
 
     @property
     def waiting(self) -> int:
-        """How many beginnings, intents and ends are not yet on disk."""
+        """How many beginnings, intents and ends are not yet in the database."""
         return len(self._writer)
 
     @property
@@ -94,9 +94,9 @@ class Recorder:
             self._put(Waiting("begin", trail.snapshot(), self._now_ms()))
 
     async def intent(self, trail: Trail) -> None:
-        """Commit what is about to be done; raises StoreUnavailable, and then it must not be done.
+        """Put on disk what is about to be done; raises StoreUnavailable, and then it must not be.
 
-        After a cancellation or a time-out it may still be committed: the end will say that
+        After a cancellation or a time-out it may still get there: the end will say that
         nothing followed. Costs about 20 us: one line in a file, from which the database is filled
         a moment later. Where that is not to be trusted (writes fail, the disk is slow) it costs a
         commit by the writer's thread. Once committed it is there: who asks again for the same

@@ -25,7 +25,7 @@ from msgspec.structs import replace
 from tidegate.clock import Clock
 from tidegate.records.database import Database, UnknownSchema
 from tidegate.records.entries import Snapshot
-from tidegate.records.journal import Journal, Journaled, discard, left_behind
+from tidegate.records.journal import Journal, Journaled, boots_with_any, discard, left_behind
 from tidegate.records.liveness import LifeLock, forget, is_running
 from tidegate.records.rows import Draft, OpenRequest
 from tidegate.records.step_texts import StepTexts
@@ -170,12 +170,14 @@ class Writer:
             self._awake()
 
     def _at_once(self) -> None:
-        database, begun_s = self._database, self._clock.monotonic_s()
-        if database is None or not self._may_hurry(begun_s):
+        begun_s = self._clock.monotonic_s()
+        if not self._may_hurry(begun_s) or len(self._queue) > _FEW:
             return
-        if len(self._queue) > _FEW or not self._pen.acquire(blocking=False):
+        if not self._pen.acquire(blocking=False):
             return
         try:
+            if (database := self._database) is None:
+                return
             waiting = _taken(self._queue, len(self._queue))
             failure = self._write(database.at_once, waiting)
             if failure != "":
@@ -226,9 +228,8 @@ class Writer:
             finally:
                 with self._pen:
                     self._database = None
-                if self._journal is not None:
-                    self._journal.close()
-                database.close(self._now_ms())
+                is_whole = self._journal is None or self._journal.close()
+                database.close(self._now_ms(), is_whole=is_whole)
         except _FAILURES as error:
             opened(_kind(error))
             return _kind(error)
@@ -239,10 +240,11 @@ class Writer:
     def _recover(self, database: Database) -> None:
         """What dead processes have left, and what they have left open."""
         path = self._keeping.path
-        found = partial(is_running, path), partial(left_behind, path)
-        dead = database.begin_boot(self._now_ms(), *found)
+        runs, left = partial(is_running, path), partial(left_behind, path)
+        gone = [boot for boot in boots_with_any(path) if not runs(boot)]
+        dead = database.begin_boot(self._now_ms(), runs, left, gone)
         self.lost = sum(dead.values())
-        for boot in dead:
+        for boot in {*dead, *gone}:
             discard(path, boot)
             forget(path, boot)
 
@@ -272,10 +274,8 @@ class Writer:
                     more_to_prune = self._prune(database)
 
     def _write(self, append: Append, batch: Sequence[Waiting]) -> str | None:
-        """What is wrong, "" for nothing; None: `append` would have had to wait, nothing is done.
-
-        Who waits is told; what nobody waits for and is not written is the caller's to keep.
-        """
+        """What is wrong, "" for nothing; None: nothing is done, `append` would have had to wait.
+        Who waits is told; what nobody waits for and is not written is the caller's to keep."""
         failure = ""
         drafts, opened, closed = self._sorted(batch)
         try:

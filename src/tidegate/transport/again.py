@@ -3,8 +3,8 @@
 For each exchange aiohttp builds a request, a response and a writer, which costs more than all the
 rest of it. What they found out about an address when it was first asked stays true: later
 requests are one write to a socket of aiohttp's pool, and their answers come out of its parser.
-Lives here: that. Does not live here: the first exchange, the pool, when to send again
-(aiohttp_client).
+Lives here: that. Does not live here: the first exchange and when to send again (aiohttp_client),
+the pool (pool).
 """
 
 from collections.abc import Callable
@@ -86,7 +86,7 @@ class Addresses:
     def head(self, request: UpstreamRequest) -> bytes | None:
         """The bytes before the body; None for what must not be sent like this."""
         known = self._known.get(request.url)
-        if known is None:
+        if known is None or request.method == "HEAD":  # whose answer has no body, whatever it says
             return None
         lines = [f"{request.method} {known.target} HTTP/1.1\r\nHost: {known.host}"]
         lines += [f"{name}: {value}" for name, value in request_fields(request.headers)]
@@ -97,7 +97,7 @@ class Addresses:
         breaks = len(lines)
         if text.count("\n") != breaks or text.count("\r") != breaks or "\0" in text:
             return None  # aiohttp says what is wrong with it
-        return f"{text}\r\n\r\n".encode()
+        return f"{text}\r\n\r\n".encode("ascii") if text.isascii() else None
 
 
 def ask(socket: ResponseHandler, data: bytes, bounds: Bounds) -> None:

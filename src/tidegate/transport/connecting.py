@@ -4,7 +4,7 @@ Lives here: the answer, for sockets that are made in Python and then handed to a
 loops of asyncio close the socket they were given. uvloop up to 0.22 closes the descriptor and
 leaves the socket object believing that it owns it: when that object is collected, it closes the
 number a second time, by then perhaps the connection of somebody else (MagicStack/uvloop #738).
-Does not live here: the pool and the attempts (aiohttp_client).
+Does not live here: the pool (pool), the attempts (aiohttp_client).
 """
 
 import asyncio
