@@ -12,12 +12,15 @@ from typing import Final, TypeGuard
 
 from tidegate import strictjson
 from tidegate.jsonrpc import Code, Id, Tree, error_body, typed
+from tidegate.mcp.authorize import Subject
 from tidegate.mcp.meta_keys import PREFIX
 
 GENERIC_MESSAGE: Final = "The MCP server behind the gateway failed."
 _MAX_DEPTH: Final = 128
 _MAX_MESSAGE_CHARS: Final = 1000
 
+_NOT_FOUND: Final = -32002
+"""Resource not found, until 2025-11-25."""
 PASSING_CODES: Final = frozenset(
     {
         Code.INVALID_REQUEST,
@@ -26,7 +29,7 @@ PASSING_CODES: Final = frozenset(
         Code.HEADER_MISMATCH,
         Code.MISSING_CAPABILITY,
         Code.UNSUPPORTED_VERSION,
-        -32002,  # resource not found, until 2025-11-25
+        _NOT_FOUND,
         -32042,  # URL elicitation required, 2025-11-25: a client acts on its data
     }
 )
@@ -34,14 +37,17 @@ PASSING_CODES: Final = frozenset(
 exception, so only these keep their message."""
 
 _ESCAPE: Final = re.compile(rb"\\(?:u([0-9a-fA-F]{4})|.)", re.DOTALL)
-_UNKNOWN: Final = re.compile(
-    r"(?:mcp error -?[0-9]+: *)?(?:the )?(?:"
-    r"(?:unknown|no such|invalid|unrecognized|unsupported|nonexistent)"
-    r" (?:tool|prompt|resource)\b(?!s? arguments?| input| call).*"
-    r"|(?:tool|prompt|resource)\b.{0,2200}?\b(?:not found|not known|unknown|not exist|not available"
-    r"|not registered|not be found).*)",
-    re.IGNORECASE | re.DOTALL,
-)
+_UNKNOWN: Final = {
+    f"{noun}s": re.compile(
+        r"(?:mcp error -?[0-9]+: *)?(?:the )?(?:"
+        r"(?:unknown|no such|invalid|unrecognized|unsupported|nonexistent)"
+        rf" {noun}\b(?!s? arguments?| input| call).*"
+        rf"|{noun}\b.{{0,2200}}?\b(?:not found|not known|unknown|not exist|not available"
+        r"|not registered|not be found).*)",
+        re.IGNORECASE | re.DOTALL,
+    )
+    for noun in ("tool", "prompt", "resource")
+}
 _OF_SESSIONS: Final = (-32000, Code.INVALID_REQUEST)
 _SESSION: Final = re.compile(r"\bsession|\bnot initiali[sz]ed\b", re.IGNORECASE)
 
@@ -250,25 +256,27 @@ def generic(id: Id | None, request_id: str) -> Tree:  # noqa: A002 - the member'
     return error_body(id, Code.INTERNAL_ERROR, GENERIC_MESSAGE, {"request_id": request_id})
 
 
-def says_unknown(message: Tree) -> bool:
-    """Whether an answer to a named call says that there is no such tool, prompt or resource.
+def says_unknown(message: Tree, subject: Subject) -> bool:
+    """Whether an answer to a request for `subject`, as its server names it, says that there is no
+    such thing.
 
-    Servers do it in three ways: an error -32601, an error -32602 or -32002 whose text says so,
-    or a result with isError and one such text. A text counts only if it begins that way.
+    Servers do it in four ways: an error -32601, -32002 for what is no tool, an error -32602 or
+    -32002 whose text says so, or a result with isError and one such text. A text counts only if it
+    begins that way, with the word for the kind. A tool has texts of its own for what it did not
+    find when it ran, so one about a tool must name it.
     """
     error, result = message.get("error"), message.get("result")
     if isinstance(error, dict):
         code, text = error.get("code"), error.get("message")
-        if code in (Code.METHOD_NOT_FOUND, -32002):
+        if code == Code.METHOD_NOT_FOUND or (code == _NOT_FOUND and subject.kind != "tools"):
             return True
-        return code == Code.INVALID_PARAMS and isinstance(text, str) and _is_unknown(text)
+        return code in (Code.INVALID_PARAMS, _NOT_FOUND) and _is_unknown(text, subject)
     if not isinstance(result, dict) or result.get("isError") is not True:
         return False
     content = result.get("content")
     if not isinstance(content, list) or len(content) != 1 or not isinstance(content[0], dict):
         return False
-    text = content[0].get("text")
-    return isinstance(text, str) and _is_unknown(text)
+    return _is_unknown(content[0].get("text"), subject)
 
 
 def asks_for_session(message: Tree, status: int) -> bool:
@@ -284,8 +292,10 @@ def asks_for_session(message: Tree, status: int) -> bool:
     return isinstance(text, str) and _SESSION.search(text) is not None
 
 
-def _is_unknown(text: str) -> bool:
-    return _UNKNOWN.fullmatch(text.strip()) is not None
+def _is_unknown(text: object, subject: Subject) -> bool:
+    if not isinstance(text, str) or (subject.kind == "tools" and subject.name not in text):
+        return False
+    return _UNKNOWN[subject.kind].fullmatch(text.strip()) is not None
 
 
 def _mend_surrogates(data: bytes) -> bytes | None:

@@ -16,6 +16,7 @@ from typing import Final
 from tidegate import strictjson
 from tidegate.jsonrpc import Code, Tree
 from tidegate.mcp.answers import says_unknown
+from tidegate.mcp.authorize import Subject
 from tidegate.mcp.bridging import OLDEST, Refused
 from tidegate.mcp.eras import BATCHING, MODERN
 from tidegate.mcp.meta_keys import PREFIX
@@ -225,7 +226,7 @@ def _oldest_message(message: object, shown: Callable[[str], str]) -> object:
 
 
 def _is_about_nothing(error: Tree) -> bool:
-    return says_unknown({"error": error})
+    return says_unknown({"error": error}, Subject("resources", ""))
 
 
 def _error(code: Code, message: str, data: object = None) -> Tree:

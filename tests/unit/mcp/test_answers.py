@@ -20,6 +20,7 @@ from tidegate.mcp.answers import (
     says_unknown,
     sort,
 )
+from tidegate.mcp.authorize import Subject
 
 OK = {"jsonrpc": "2.0", "id": 1, "result": {}}
 
@@ -182,19 +183,20 @@ def text_result(*texts: object, is_error: object = True) -> dict[str, object]:
     return {**OK, "result": {"content": content, "isError": is_error}}
 
 
+TOOL, PROMPT, FILE = Subject("tools", "x"), Subject("prompts", "x"), Subject("resources", "x")
 UNKNOWN_TEXTS = [
-    "Unknown tool: x",
-    "unknown tool 'x'",
-    "Tool x not found",
-    "The tool admin_x does not exist",
-    "MCP error -32602: Tool x not found",
-    "No such tool",
-    "Invalid tool name: x",
-    "Prompt greet not found",
-    "Unknown resource: file:///x",
-    "Resource file:///x not found",
-    "Tool 'x' is not available",
-    "Unsupported tool x",
+    (TOOL, "Unknown tool: x"),
+    (TOOL, "unknown tool 'x'"),
+    (TOOL, "Tool x not found"),
+    (Subject("tools", "admin_x"), "The tool admin_x does not exist"),
+    (TOOL, "MCP error -32602: Tool x not found"),
+    (TOOL, "Invalid tool name: x"),
+    (PROMPT, "Prompt greet not found"),
+    (PROMPT, "No such prompt"),
+    (FILE, "Unknown resource: file:///x"),
+    (FILE, "Resource file:///x not found"),
+    (TOOL, "Tool 'x' is not available"),
+    (TOOL, "Unsupported tool x"),
 ]
 OTHER_TEXTS = [
     "customer not found",
@@ -207,21 +209,47 @@ OTHER_TEXTS = [
 ]
 
 
-@pytest.mark.parametrize("text", UNKNOWN_TEXTS)
-def test_servers_say_unknown_in_many_words(text: str) -> None:
-    assert says_unknown(error(-32602, text).message)
-    assert says_unknown(text_result(text))
+@pytest.mark.parametrize(("subject", "text"), UNKNOWN_TEXTS)
+def test_servers_say_unknown_in_many_words(subject: Subject, text: str) -> None:
+    assert says_unknown(error(-32602, text).message, subject)
+    assert says_unknown(error(-32002, text).message, subject)
+    assert says_unknown(text_result(text), subject)
 
 
 @pytest.mark.parametrize("text", OTHER_TEXTS)
-def test_other_failures_are_not_taken_for_unknown(text: str) -> None:
-    assert not says_unknown(error(-32602, text).message)
-    assert not says_unknown(text_result(text))
+@pytest.mark.parametrize("subject", [TOOL, PROMPT, FILE])
+def test_other_failures_are_not_taken_for_unknown(text: str, subject: Subject) -> None:
+    assert not says_unknown(error(-32602, text).message, subject)
+    assert not says_unknown(text_result(text), subject)
+
+
+@pytest.mark.parametrize(("subject", "text"), UNKNOWN_TEXTS)
+def test_what_is_said_of_another_kind_says_nothing(subject: Subject, text: str) -> None:
+    for kind in ("tools", "prompts", "resources"):
+        if kind != subject.kind:
+            assert not says_unknown(text_result(text), Subject(kind, subject.name))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "No such tool",
+        "Tool run finished; output file not found",
+        "Resource of x not found",
+        "tool version not known",
+        "Invalid resource id x",
+    ],
+)
+def test_what_does_not_name_a_tool_is_not_about_it(text: str) -> None:
+    assert not says_unknown(error(-32602, text).message, TOOL)
+    assert not says_unknown(error(-32002, text).message, TOOL)
+    assert not says_unknown(text_result(text), TOOL)
 
 
 def test_unknown_needs_the_right_kind_of_answer() -> None:
-    assert says_unknown(error(-32601, "anything").message)
-    assert says_unknown(error(-32002, "anything").message)
+    for subject in (TOOL, PROMPT, FILE):
+        assert says_unknown(error(-32601, "anything").message, subject)
+    assert says_unknown(error(-32002, "anything").message, FILE)
     for message in (
         error(-32603, "Unknown tool: x").message,
         error(-32602, None).message,
@@ -234,7 +262,7 @@ def test_unknown_needs_the_right_kind_of_answer() -> None:
         {**OK, "result": {"isError": True}},
         {**OK, "result": {"isError": True, "content": ["x"]}},
     ):
-        assert not says_unknown(message)
+        assert not says_unknown(message, TOOL)
 
 
 def masked(value: object) -> object:

@@ -126,9 +126,7 @@ class Shaper:
         Writes to this request's own things only: of a large message it runs in a thread.
         """
         turn, request_id = self._turn, self._turn.responder.request_id
-        subject = subject_of(self.call)
-        hides_all = turn.policy.hide_denied == "full"
-        if hides_all and subject is not None and says_unknown(reply.message):
+        if (subject := self._unknown(reply.message)) is not None:
             errors, modern = turn.policy.errors, turn.revision.modern
             if self._shown is not None:
                 subject = self._shown.subject(subject)
@@ -230,6 +228,15 @@ class Shaper:
         if method == "tasks/list":
             result = listing.filter_tasks(result, self._owns)
         return listing.made_private(result)
+
+    def _unknown(self, message: Tree) -> Subject | None:
+        """What was asked for, if the server says in its own way that there is none and we have not
+        asked its list before: what a tool of the list says is the answer of that tool."""
+        subject = subject_of(self.call)
+        hides_all = self._turn.policy.hide_denied == "full"
+        if subject is None or not hides_all or self.plan.is_listed:
+            return None
+        return subject if says_unknown(message, subject) else None
 
     def _owns(self, task_id: str) -> bool:
         holder = self._sessions.task_tool(self._turn.principal, self._server.name, task_id)

@@ -114,6 +114,7 @@ class OfferGate:
                 look=look,
             )
             if follows != "look":
+                plan.is_listed = shown(tool)
                 return follows, None if look is None else look.failure
             if looks_left:
                 look = self._offers.recall(_asker(turn, server), since, came_s)

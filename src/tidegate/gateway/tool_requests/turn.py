@@ -210,6 +210,7 @@ class Plan:
     `sent`: of a list that is compared with pins, what was known when it was asked for.
     `ends`: the call of this client that the message cancels. `life`: that of a process whose tools
     were compared for this message, see Asked. `decision`: what the rules say of a call of a tool.
+    `is_listed`: with `hide_denied` full, whether the server has listed the tool that this calls.
     """
 
     message: Message
@@ -224,6 +225,7 @@ class Plan:
     ends: RunningCall | None = None
     life: int | None = None
     decision: Decision | None = None
+    is_listed: bool = False
 
     @property
     def tool(self) -> str | None:
