@@ -2,21 +2,26 @@
 
 Lives here: the way from page to page, and what leads nowhere. Pure. Does not live here: who asks
 for them and how many may come (gateway.tool_requests.federation and asked_lists,
-gateway.servers.bridge_mending), cursors as clients see them (cursors).
+gateway.servers.bridge_mending), which cursor names a page (cursors).
 """
+
+import hashlib
+
+from tidegate.mcp.cursors import is_cursor, names_next
 
 
 class PageWalk:
     """Through one list, which stands in `member` of each result.
 
-    `cursor` is that of the next page: None before the first one, and after the last.
+    `cursor` is that of the next page: None before the first one, and after the last. Of those that
+    have been a hash is kept: 32 bytes a page, however long they are.
     """
 
     __slots__ = ("_member", "_seen", "cursor")
 
     def __init__(self, member: str) -> None:
         self._member = member
-        self._seen = set[str]()
+        self._seen = set[bytes]()
         self.cursor: str | None = None
 
     def items(self, result: object) -> list[object] | None:
@@ -24,13 +29,17 @@ class PageWalk:
         found = result.get(self._member) if isinstance(result, dict) else None
         if not isinstance(result, dict) or not isinstance(found, list):
             return None
-        following = result.get("nextCursor")
-        self.cursor = following if isinstance(following, str) else None
-        if self.cursor is None:
+        self.cursor = None
+        if not names_next(result):
             return found
-        if self.cursor in self._seen:
+        following = result["nextCursor"]
+        if not is_cursor(following):
             return None
-        self._seen.add(self.cursor)
+        mark = hashlib.sha256(following.encode("utf-8", "surrogatepass")).digest()
+        if mark in self._seen:
+            return None
+        self._seen.add(mark)
+        self.cursor = following
         return found
 
 

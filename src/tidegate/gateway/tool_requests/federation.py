@@ -19,6 +19,7 @@ from tidegate.gateway.tool_requests.answer import Answer
 from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.failures import note_failed
 from tidegate.gateway.tool_requests.listening import Listening
+from tidegate.gateway.tool_requests.pages import asks_first
 from tidegate.gateway.tool_requests.relay import SESSION_HEADER, ToolRelay
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Request, Tree, error_body, result_body
@@ -95,7 +96,7 @@ class ToolFederation:
 
     async def _list(self, turn: Turn, plan: Plan) -> Answer:
         call = plan.request
-        if (call.params or {}).get("cursor") is not None:
+        if not asks_first(call):
             # Our lists have one page, so no cursor is ours.
             return Answer(
                 error_body(call.id, Code.INVALID_PARAMS, "Invalid cursor"),

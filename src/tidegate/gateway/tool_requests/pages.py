@@ -21,12 +21,17 @@ def admitted(turn: Turn, message: Call, decision: Decision, sessions: Sessions) 
     One that this client was not given for this list is refused, whatever else it is. None at all
     asks for the first page, and so may an empty one.
     """
-    cursor = (message.params or {}).get("cursor")
-    if cursor is None or cursor == "":
+    if asks_first(message):
         return decision
+    cursor = (message.params or {}).get("cursor")
     if not sessions.cursors.was_given(cursor, whose(turn, message.method)):
         return Deny(METHODS, INVALID_CURSOR)
     return decision
+
+
+def asks_first(message: Call) -> bool:
+    """Whether a request for a list is one for its first page: nothing in it names another."""
+    return (message.params or {}).get("cursor") in (None, "")
 
 
 def check(turn: Turn, server: ToolServer, method: str, result: object) -> None:
@@ -60,4 +65,4 @@ def whose(turn: Turn, method: str) -> Whose:
     return Whose(owner_of(turn.principal), turn.policy.realm, method)
 
 
-__all__ = ["admitted", "check", "check_next", "give", "whose"]
+__all__ = ["admitted", "asks_first", "check", "check_next", "give", "whose"]

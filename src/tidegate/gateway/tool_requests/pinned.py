@@ -20,6 +20,7 @@ from tidegate.gateway.tool_requests.failures import fail
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.answers import Note, Reply
+from tidegate.mcp.cursors import is_cursor, names_next
 from tidegate.mcp.pins import Verdicts
 
 if TYPE_CHECKING:
@@ -102,14 +103,15 @@ class PinGate:
         self._carriers.watch(plan.server.place)
         result = reply.original
         tools = result.get("tools") if isinstance(result, dict) else None
-        if not isinstance(result, dict) or not isinstance(tools, list):
+        following: object = result["nextCursor"] if names_next(result) else None
+        if not isinstance(tools, list) or not (following is None or is_cursor(following)):
             return Verdicts.of_nothing(plan.server.name, plan.server.pin)
         return await self._pins.judge(
             plan.server.name,
             plan.server.pin,
             tools,
-            cursor=_text((plan.request.params or {}).get("cursor")),
-            following=_text(result.get("nextCursor")),
+            cursor=_cursor_of(plan.request),
+            following=following,
             since=plan.sent,
             where=self._where(plan.server),
         )
@@ -124,8 +126,9 @@ class PinGate:
         return Where(server.place, self._carriers.life_of(server.place))
 
 
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _cursor_of(request: Request) -> str | None:
+    cursor = (request.params or {}).get("cursor")
+    return cursor if is_cursor(cursor) else None
 
 
 __all__ = ["LIST", "TOOLS_CHANGED", "PinGate"]
