@@ -43,12 +43,14 @@ Step = Literal["goes_on", "look", "unknown", "failed"]
 
 class Look(Struct, frozen=True):
     """How asking a server for its list ended: with the names in it (in Offers), without a list as
-    the server knows no such method (`has_list` False), or not at all (`failure`: the word for it).
+    the server knows no such method (`has_list` False), or not at all (`failure`: the word for it,
+    `status`: that of HTTP, 0 for none).
     """
 
     began_s: float
     has_list: bool = True
     failure: str | None = None
+    status: int = 0
 
 
 def standing_of(decision: Decision) -> Standing:

@@ -272,7 +272,7 @@ class Pins:
             await self._note(server, Page(await known.surveyed(tools)))
         except (TimeoutError, ServerFailed, StoreUnavailable) as error:
             failure = ServerFailed("timeout") if isinstance(error, TimeoutError) else error
-            is_theirs = isinstance(failure, ServerFailed) and failure.reason in _OF_ONE
+            is_theirs = isinstance(failure, ServerFailed) and _is_of_one(failure)
             if since.news == known.news and not is_theirs:
                 known.failure = failure
                 known.rests_until_s = self._clock.monotonic_s() + _REST_S
@@ -380,6 +380,11 @@ class Pins:
         if known is None:
             known = self._known[server] = Known()
         return known
+
+
+def _is_of_one(failed: ServerFailed) -> bool:
+    refused = failed.reason == "status" and 400 <= failed.status < 500
+    return refused or failed.reason in _OF_ONE
 
 
 def _runs(task: "asyncio.Task[None] | None") -> TypeGuard["asyncio.Task[None]"]:

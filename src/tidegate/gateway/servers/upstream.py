@@ -26,11 +26,14 @@ _POOL_GRACE_S: Final = 0.25
 
 
 class ServerFailed(Exception):
-    """No usable answer. `reason` is a constant word for records and logs."""
+    """No usable answer. `reason` is a constant word for records and logs, `status` what the server
+    said over HTTP, if whoever raises it knows; 0 otherwise.
+    """
 
-    def __init__(self, reason: str) -> None:
+    def __init__(self, reason: str, status: int = 0) -> None:
         super().__init__(reason)
         self.reason = reason
+        self.status = status
 
 
 NEEDS_SESSION: Final = "needs_session"

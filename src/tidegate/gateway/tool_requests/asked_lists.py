@@ -12,6 +12,7 @@ from tidegate.gateway.servers.bridge_line import CLIENT
 from tidegate.gateway.servers.carrier import Carrier
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
+from tidegate.gateway.tool_requests.failures import note_status
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.jsonrpc import Code, Id, Tree
 from tidegate.mcp.answers import Incoming, Reply, asks_for_session, sort
@@ -85,18 +86,19 @@ async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree | None:
     with carrier.exchange(plan.asked(turn)) as exchange:
         status, _ = await exchange.head()
         if status == 404 and turn.upstream_session is not None:
-            raise ServerFailed("session_ended")
+            raise ServerFailed("session_ended", status)
+        note_status(turn, plan.server, status)
         if not 200 <= status < 300 and status not in (400, 404):
-            raise ServerFailed("refused" if 400 <= status < 500 else "status")
+            raise ServerFailed("status", status)
         while (arrived := await exchange.read()) is not None:
             for incoming in arrived:
                 message = sort(_ours(incoming, status, sent_id), sent_id)
                 if isinstance(message, Reply):
                     exchange.let_end()
                     if turn.lacks_session and asks_for_session(message.message, status):
-                        raise ServerFailed(NEEDS_SESSION)
+                        raise ServerFailed(NEEDS_SESSION, status)
                     return _result(message)
-    raise ServerFailed("no_answer")
+    raise ServerFailed("no_answer", status)
 
 
 def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:

@@ -30,6 +30,8 @@ _OF_CLIENT: Final[Mapping[str, tuple[str, Callable[[Id], Refusal]]]] = {
 }
 """What is no failure of a server: its client can do something about it."""
 
+_REFUSING: Final = (401, 403)
+
 
 def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: int) -> None:
     """The server did not answer, or not with MCP: in the record and in the log."""
@@ -43,6 +45,19 @@ def note_failed(turn: Turn, server: ToolServer, failed: ServerFailed, status: in
                 "server": server.name,
                 "reason": failed.reason,
                 "upstream_status": status,
+            },
+        )
+
+
+def note_status(turn: Turn, server: ToolServer, status: int) -> None:
+    """That our own credential was refused, in the log: no client can do anything about it."""
+    if status in _REFUSING:
+        logger.error(
+            "mcp_credential_refused",
+            extra={
+                "request_id": turn.responder.request_id,
+                "server": server.name,
+                "status": status,
             },
         )
 
@@ -70,4 +85,4 @@ def told(id: Id, failed: ServerFailed) -> tuple[str, Refusal] | None:  # noqa: A
     return None if refusal is None else (word, refusal(id))
 
 
-__all__ = ["fail", "named", "note_failed", "told"]
+__all__ = ["fail", "named", "note_failed", "note_status", "told"]

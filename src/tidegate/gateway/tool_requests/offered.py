@@ -74,8 +74,8 @@ class OfferGate:
         came_s = self._clock.monotonic_s()
         for plan, message in zip(plans, asked, strict=True):
             if isinstance(message, Request | Notification) and plan.decision is not None:
-                follows, failure = await self._follows(turn, plan, intent, came_s)
-                _carry_out(follows, failure, turn, plan, message)
+                follows, look = await self._follows(turn, plan, intent, came_s)
+                _carry_out(follows, look, turn, plan, message)
 
     def listed(self, turn: Turn, plan: Plan, reply: Reply) -> None:
         """A list came back that a client asked for: whatever is in it is offered."""
@@ -93,8 +93,8 @@ class OfferGate:
 
     async def _follows(
         self, turn: Turn, plan: Plan, intent: "Intent", came_s: float
-    ) -> tuple[Step, str | None]:
-        """What follows for a call, and why its server failed if it did."""
+    ) -> tuple[Step, Look | None]:
+        """What follows for a call, and the look that it follows from."""
         server, tool = plan.server, plan.tool
         if plan.decision is None or tool is None:
             return "goes_on", None
@@ -115,11 +115,11 @@ class OfferGate:
             )
             if follows != "look":
                 plan.is_listed = shown(tool)
-                return follows, None if look is None else look.failure
+                return follows, look
             if looks_left:
                 look = self._offers.recall(_asker(turn, server), since, came_s)
                 look = look or await self._looked(turn, plan, intent)
-        return "failed", "unchecked"
+        return "failed", None
 
     async def _looked(self, turn: Turn, plan: Plan, intent: "Intent") -> Look | None:
         """Ask for the list, or wait for whoever does; None if it says nothing about now."""
@@ -155,9 +155,9 @@ class OfferGate:
             async with asyncio.timeout(_LIST_S):
                 tools = await asking.whole()
         except (TimeoutError, ServerFailed) as error:
-            reason = error.reason if isinstance(error, ServerFailed) else "timeout"
+            failed = error if isinstance(error, ServerFailed) else ServerFailed("timeout")
             since: Since | None = Since(before.news, asking.where())
-            look = Look(began_s, failure=reason)
+            look = Look(began_s, failure=failed.reason, status=failed.status)
         else:
             since = before.until(asking.where())
             look = Look(began_s, has_list=tools is not None)
@@ -175,7 +175,7 @@ def _asker(turn: Turn, server: ToolServer) -> object:
 
 
 def _carry_out(
-    follows: Step, failure: str | None, turn: Turn, plan: Plan, message: Request | Notification
+    follows: Step, look: Look | None, turn: Turn, plan: Plan, message: Request | Notification
 ) -> None:
     server, tool = plan.server, plan.tool
     if follows == "unknown" and (plan.forwards or plan.outcome == ARGUMENTS):
@@ -183,8 +183,9 @@ def _carry_out(
         deny(turn, plan, message, NOT_OFFERED)
     elif follows == "failed":
         # As if the call had been sent, and the server had failed then.
-        failed = ServerFailed(failure or "unchecked")
-        note_failed(turn, server, failed, 0)
+        reason, status = (look.failure, look.status) if look is not None else (None, 0)
+        failed = ServerFailed(reason or "unchecked", status)
+        note_failed(turn, server, failed, status)
         fail(turn, plan, failed)
 
 

@@ -23,7 +23,7 @@ from tidegate.gateway.tool_requests.answer import Answer, Shaper
 from tidegate.gateway.tool_requests.call import note_refused
 from tidegate.gateway.tool_requests.client_side import ClientSide, Collected
 from tidegate.gateway.tool_requests.endings import Ended, EndOfClient, UntilEnded
-from tidegate.gateway.tool_requests.failures import named, note_failed, told
+from tidegate.gateway.tool_requests.failures import named, note_failed, note_status, told
 from tidegate.gateway.tool_requests.offered import OfferGate
 from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.sessions import ToolSessions
@@ -323,15 +323,7 @@ class ToolRelay:
         if status == 404 and turn.session is not None and turn.upstream_session is not None:
             self.shared.end_soon(turn.session)
             raise ServerFailed("session_ended")
-        if status in (401, 403):
-            logger.error(
-                "mcp_credential_refused",
-                extra={
-                    "request_id": turn.responder.request_id,
-                    "server": server.name,
-                    "status": status,
-                },
-            )
+        note_status(turn, server, status)
         if not 200 <= status < 300 and status not in _READABLE_REFUSALS:
             raise ServerFailed("status")
 

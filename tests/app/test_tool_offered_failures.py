@@ -1,0 +1,66 @@
+"""What is done about a list that the gateway asks for itself and does not get?"""
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from tests.app.mcp_answers import run_in_no_time as run
+from tests.app.mcp_world import World
+from tests.app.offered import told_of, world_of
+from tests.logged import lines
+
+
+def seen(world: World) -> dict[str, Any]:
+    """What the step of the record says of the server that failed."""
+    end = world.records.ends[-1].snapshot()
+    (step,) = [each for each in end.steps if each.stage == "upstream"]
+    assert step.verdict == "failed"
+    return dict(step.values)
+
+
+def logged(caplog: pytest.LogCaptureFixture) -> list[Any]:
+    """Lines of the log without the numbers of requests."""
+    said = lines(caplog, "tidegate.gateway.tool_requests")
+    return [(each.levelname, each.getMessage(), each.__dict__.get("status")) for each in said]
+
+
+@pytest.mark.parametrize("status", [401, 403, 302, 429, 500, 502])
+def test_a_status_is_told_as_if_the_call_had_been_sent(
+    status: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def body() -> None:
+        steps, said = [], []
+        for hide in ("full", "off"):
+            world, _ = world_of()
+            world.policy = replace(world.policy, hide_denied=hide)
+            world.transport.script = lambda asked: answered(asked, status)
+            caplog.clear()
+            await told_of(world, "a")
+            steps.append(seen(world))
+            said.append(logged(caplog))
+        assert steps[0] == steps[1]
+        assert steps[0]["status"] == status
+        assert said[0] == said[1]
+        refused = ("ERROR", "mcp_credential_refused", status)
+        assert (refused in said[0]) == (status in (401, 403))
+
+    run(body)
+
+
+async def answered(asked: Any, status: int) -> None:
+    asked.whole({"error": "unauthorized"}, status)
+
+
+def test_a_refused_credential_is_told_of_by_a_look_of_the_pins(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def body() -> None:
+        world, _ = world_of(pin="block")
+        world.policy = replace(world.policy, hide_denied="off")
+        world.transport.script = lambda asked: answered(asked, 401)
+        assert (await told_of(world, "a"))["code"] == -32603
+        assert ("ERROR", "mcp_credential_refused", 401) in logged(caplog)
+        await world.pins.close()
+
+    run(body)
