@@ -64,3 +64,39 @@ def test_a_client_that_can_hear_it_is_asked() -> None:
             await mine.disconnect()
 
     run(body)
+
+
+class Pinging(Asking):
+    """Asks the client before it lists its tools."""
+
+    async def __call__(self, asked: Asked) -> None:
+        message = asked.message if asked.raw else {}
+        if message.get("method") == "tools/list":
+            asked.head(200, "text/event-stream")
+            asked.event({"jsonrpc": "2.0", "id": "q1", "method": self.method, "params": {}})
+            await self.told.wait()
+            tools = [{"name": "get_status", "inputSchema": {}}]
+            asked.event({"jsonrpc": "2.0", "id": message["id"], "result": {"tools": tools}})
+            asked.end()
+        elif message.get("method") == "tools/call":
+            asked.result({"done": True})
+        else:
+            await super().__call__(asked)
+
+
+@pytest.mark.parametrize("hide", ["full", "off"])
+@pytest.mark.parametrize("method", ["elicitation/create", "ping"])
+def test_a_question_in_the_stream_of_a_list_that_we_ask_for_is_answered(
+    method: str, hide: str
+) -> None:
+    async def body() -> None:
+        server = Pinging(method)
+        world = World(server, hide_denied=hide, pin="block")
+        session = await begin(world)
+        answer = await world.post(STATUS, mcp_session_id=session, accept=BOTH)
+        assert value(answer)["result"] == {"done": True}
+        (said,) = server.answers
+        assert (said["id"], "result" in said) == ("q1", method == "ping")
+        await world.pins.close()
+
+    run(body)

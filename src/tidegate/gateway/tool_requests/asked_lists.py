@@ -14,8 +14,9 @@ from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
 from tidegate.gateway.tool_requests.failures import note_status
 from tidegate.gateway.tool_requests.turn import Plan, Turn
+from tidegate.gateway.tool_requests.unheard import answer_unheard
 from tidegate.jsonrpc import Code, Id, Tree
-from tidegate.mcp.answers import Incoming, Reply, asks_for_session, sort
+from tidegate.mcp.answers import Ask, Incoming, Reply, asks_for_session, sort
 from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.offered import MOST_NAMES
@@ -57,7 +58,7 @@ class AskedList:
         tools: list[object] = []
         walk = PageWalk("tools")
         for page in range(_MOST_PAGES):
-            result = await _answered(carrier, self._turn, self._page(page, walk.cursor))
+            result = await self._answered(carrier, self._page(page, walk.cursor))
             if result is None:
                 return tools if page else None
             found = walk.items(result)
@@ -79,26 +80,27 @@ class AskedList:
         asked = own_request(own_id, LIST, params, turn.revision.version or "", Envelope(CLIENT))
         return Plan(asked, self._plan.server, McpHeaders(traceparent=turn.headers.traceparent))
 
-
-async def _answered(carrier: Carrier, turn: Turn, plan: Plan) -> Tree | None:
-    """The result of the server; None if it does not know the method. Raises ServerFailed."""
-    sent_id = plan.request.id
-    with carrier.exchange(plan.asked(turn)) as exchange:
-        status, _ = await exchange.head()
-        if status == 404 and turn.upstream_session is not None:
-            raise ServerFailed("session_ended", status)
-        note_status(turn, plan.server, status)
-        if not 200 <= status < 300 and status not in (400, 404):
-            raise ServerFailed("status", status)
-        while (arrived := await exchange.read()) is not None:
-            for incoming in arrived:
-                message = sort(_ours(incoming, status, sent_id), sent_id)
-                if isinstance(message, Reply):
-                    exchange.let_end()
-                    if turn.lacks_session and asks_for_session(message.message, status):
-                        raise ServerFailed(NEEDS_SESSION, status)
-                    return _result(message)
-    raise ServerFailed("no_answer", status)
+    async def _answered(self, carrier: Carrier, plan: Plan) -> Tree | None:
+        """The result of the server; None if it does not know the method. Raises ServerFailed."""
+        turn, sent_id = self._turn, plan.request.id
+        with carrier.exchange(plan.asked(turn)) as exchange:
+            status, _ = await exchange.head()
+            if status == 404 and turn.upstream_session is not None:
+                raise ServerFailed("session_ended", status)
+            note_status(turn, plan.server, status)
+            if not 200 <= status < 300 and status not in (400, 404):
+                raise ServerFailed("status", status)
+            while (arrived := await exchange.read()) is not None:
+                for incoming in arrived:
+                    message = sort(_ours(incoming, status, sent_id), sent_id)
+                    if isinstance(message, Ask):
+                        answer_unheard(self._carriers, turn, plan.server, message)
+                    if isinstance(message, Reply):
+                        exchange.let_end()
+                        if turn.lacks_session and asks_for_session(message.message, status):
+                            raise ServerFailed(NEEDS_SESSION, status)
+                        return _result(message)
+        raise ServerFailed("no_answer", status)
 
 
 def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:

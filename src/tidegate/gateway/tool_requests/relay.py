@@ -29,16 +29,8 @@ from tidegate.gateway.tool_requests.pinned import PinGate
 from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumables
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
-from tidegate.jsonrpc import (
-    Code,
-    Id,
-    Notification,
-    Response,
-    Tree,
-    error_body,
-    error_of,
-    result_body,
-)
+from tidegate.gateway.tool_requests.unheard import answer_unheard
+from tidegate.jsonrpc import Id, Notification, Tree, error_of
 from tidegate.mcp.answers import Ask, Incoming, Note, Reply, generic, sort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
 from tidegate.mcp.stream_places import UNMARKED, Mark, makes_place
@@ -53,7 +45,6 @@ _READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_TOLD: Final = 1024
 
-_NOBODY_THERE: Final = "The client of this call takes no requests"
 SUSPENDED: Final = "suspended"
 _LEFT: Final = "the client has gone"
 _UNWAITED: Final = "no answer is waited for any more"
@@ -289,7 +280,7 @@ class ToolRelay:
                         await client.place(marking(incoming))
                     continue
                 if isinstance(message, Ask) and not client.takes_asides:
-                    self._answer_for(shaper, message)
+                    answer_unheard(self.carriers, shaper.turn, plan.server, message)
                     continue
                 await self.shared.learn(shaper, message)
                 if isinstance(message, Note):
@@ -305,18 +296,6 @@ class ToolRelay:
                 if (data := await beside_the_loop(size, shaper.aside, message)) is not None:
                     await client.live(data, marking(incoming))
         raise ServerFailed("no_answer")
-
-    def _answer_for(self, shaper: Shaper, ask: Ask) -> None:
-        """What a client cannot hear is answered in its place: the server would wait for ever."""
-        turn, plan = shaper.turn, shaper.plan
-        if turn.upstream_session is None:
-            return  # a bridge has done it, and in 2026-07-28 nobody asks like this
-        value = result_body(ask.id, {})
-        if ask.method != "ping":
-            value = error_body(ask.id, Code.METHOD_NOT_FOUND, _NOBODY_THERE)
-        response = Response(ask.id, value)
-        answer = Plan(response, plan.server, turn.headers)
-        self.carriers.of(plan.server.place).cast(answer.asked(turn))
 
     def _check_status(self, turn: Turn, server: ToolServer, status: int) -> None:
         """Only an answer, or a refusal that may say why, is read at all."""
