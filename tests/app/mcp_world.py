@@ -278,6 +278,7 @@ class World:
             self.metrics,
             servers=lambda: self.policy.pinned_servers,
         )
+        sessions = ToolSessions(Sessions(), self.clock, shelf)
         self.traffic = ToolTraffic(
             policy=lambda: self.policy,
             bodies=BodyReader(BodyGate(1 << 26), max_bytes=1 << 22),
@@ -285,10 +286,10 @@ class World:
             accounting=Accounting(self.records, self.metrics, self.clock),  # type: ignore[arg-type]
             relay=ToolRelay(
                 carriers,
-                PinGate(self.pins, carriers),
+                PinGate(self.pins, carriers, sessions),
                 self.clock,
                 self.upstream.times,
-                ToolSessions(Sessions(), self.clock, shelf),
+                sessions,
             ),
             clock=self.clock,
             caps=caps,

@@ -265,8 +265,10 @@ def test_a_process_that_was_started_anew_is_asked_anew() -> None:
         world, server = world_of()
         lives = Lives(world.carriers)
         relay = world.traffic.relay
-        relay.pins = PinGate(world.pins, lives)  # type: ignore[arg-type]
-        relay.offers = OfferGate(relay.pins, lives, world.clock)  # type: ignore[arg-type]
+        relay.pins = PinGate(world.pins, lives, relay.shared)  # type: ignore[arg-type]
+        relay.offers = OfferGate(  # type: ignore[arg-type]
+            relay.pins, lives, relay.shared, world.clock
+        )
         for _ in range(2):
             assert await told_of(world, "a") == "done"
         assert server.lists == 1

@@ -6,9 +6,11 @@ from typing import Any
 import pytest
 
 from tests.app.mcp_answers import run_in_no_time as run
-from tests.app.mcp_world import World
-from tests.app.offered import told_of, world_of
+from tests.app.mcp_streams import begin
+from tests.app.mcp_world import World, call
+from tests.app.offered import told, told_of, world_of
 from tests.logged import lines
+from tidegate.mcp.pins import Mode
 
 
 def seen(world: World) -> dict[str, Any]:
@@ -64,3 +66,30 @@ def test_a_refused_credential_is_told_of_by_a_look_of_the_pins(
         await world.pins.close()
 
     run(body)
+
+
+@pytest.mark.parametrize(("hide", "pin"), [("full", "off"), ("off", "block"), ("off", "off")])
+def test_a_session_that_its_server_has_ended_is_over_for_its_client(hide: str, pin: Mode) -> None:
+    async def body() -> None:
+        world, _ = world_of(pin=pin)
+        world.policy = replace(world.policy, hide_denied=hide)
+        session = await begin(world)
+        assert len(world.traffic.relay.sessions) == 1
+        world.transport.script = ended
+        head = {"mcp_session_id": session, "mcp_protocol_version": "2025-11-25"}
+        for sent in (1, 0):  # of what is over nobody is asked
+            world.transport.asked.clear()
+            answer = await world.post(call("a"), **head)
+            assert (answer.status, told(answer)["error"]) == (404, OVER)
+            assert len(world.transport.asked) == sent
+        assert len(world.traffic.relay.sessions) == 0
+        await world.pins.close()
+
+    run(body)
+
+
+OVER = {"code": -32600, "message": "Session not found"}
+
+
+async def ended(asked: Any) -> None:
+    asked.whole({"jsonrpc": "2.0", "id": None, "error": OVER}, 404)

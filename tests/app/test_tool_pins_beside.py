@@ -225,7 +225,8 @@ def test_a_process_that_was_started_anew_is_looked_at_before_the_next_call() -> 
     async def body() -> None:
         world = Pinned()
         lives = Lives(world.carriers)
-        world.traffic.relay.pins = PinGate(world.pins, lives)  # type: ignore[arg-type]
+        relay = world.traffic.relay
+        relay.pins = PinGate(world.pins, lives, relay.shared)  # type: ignore[arg-type]
         for _ in range(2):
             assert await world.calls("write") == "done"
         assert world.server.heard.count("tools/list") == 1

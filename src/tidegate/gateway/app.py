@@ -325,7 +325,7 @@ class Gateway:
             accounting=self._accounting,
             relay=ToolRelay(
                 self._carriers,
-                PinGate(self._pins, self._carriers),
+                PinGate(self._pins, self._carriers, self._sessions),
                 self._clock,
                 self._tool_upstream.times,
                 self._sessions,

@@ -13,6 +13,7 @@ from tidegate.gateway.servers.carrier import Carrier
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
 from tidegate.gateway.tool_requests.failures import note_status
+from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.gateway.tool_requests.unheard import answer_unheard
 from tidegate.jsonrpc import Code, Id, Tree
@@ -29,9 +30,12 @@ _MOST_PAGES: Final = 200
 class AskedList:
     """The server of `plan`, asked for its tools in the words of this request. A Source of pins."""
 
-    def __init__(self, carriers: Carriers, turn: Turn, plan: Plan, *, word: str) -> None:
+    def __init__(
+        self, carriers: Carriers, sessions: ToolSessions, turn: Turn, plan: Plan, *, word: str
+    ) -> None:
         """`word` tells the requests apart that we send for one of a client."""
         self._carriers = carriers
+        self._sessions = sessions
         self._turn = turn
         self._plan = plan
         self._word = word
@@ -85,7 +89,8 @@ class AskedList:
         turn, sent_id = self._turn, plan.request.id
         with carrier.exchange(plan.asked(turn)) as exchange:
             status, _ = await exchange.head()
-            if status == 404 and turn.upstream_session is not None:
+            if status == 404 and turn.session is not None and turn.upstream_session is not None:
+                self._sessions.end_soon(turn.session)
                 raise ServerFailed("session_ended", status)
             note_status(turn, plan.server, status)
             if not 200 <= status < 300 and status not in (400, 404):

@@ -20,6 +20,7 @@ from tidegate.gateway.tool_requests.asked_lists import LIST, AskedList
 from tidegate.gateway.tool_requests.call import deny
 from tidegate.gateway.tool_requests.failures import fail, note_failed
 from tidegate.gateway.tool_requests.pinned import PinGate
+from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.answers import Reply
@@ -50,9 +51,12 @@ class _Running:
 class OfferGate:
     """Knows what servers offer, and asks them on behalf of the path. One per application."""
 
-    def __init__(self, pins: PinGate, carriers: Carriers, clock: Clock) -> None:
+    def __init__(
+        self, pins: PinGate, carriers: Carriers, sessions: ToolSessions, clock: Clock
+    ) -> None:
         self._pins = pins
         self._carriers = carriers
+        self._sessions = sessions
         self._clock = clock
         self._offers = Offers()
         self._looking: dict[object, _Running] = {}
@@ -150,7 +154,8 @@ class OfferGate:
     async def _look(self, asker: object, turn: Turn, plan: Plan) -> _Seen:
         server, began_s = plan.server, self._clock.monotonic_s()
         before = self._pins.since(server)
-        asking = AskedList(self._carriers, turn, plan, word=next(self._words))
+        word = next(self._words)
+        asking = AskedList(self._carriers, self._sessions, turn, plan, word=word)
         try:
             async with asyncio.timeout(_LIST_S):
                 tools = await asking.whole()

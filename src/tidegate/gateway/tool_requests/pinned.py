@@ -17,6 +17,7 @@ from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.gateway.tool_requests.asked_lists import LIST, AskedList
 from tidegate.gateway.tool_requests.call import deny
 from tidegate.gateway.tool_requests.failures import fail
+from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.answers import Note, Reply
@@ -32,9 +33,10 @@ TOOLS_CHANGED: Final = "notifications/tools/list_changed"
 class PinGate:
     """Asks the pins on behalf of the path. One per application."""
 
-    def __init__(self, pins: Pins, carriers: Carriers) -> None:
+    def __init__(self, pins: Pins, carriers: Carriers, sessions: ToolSessions) -> None:
         self._pins = pins
         self._carriers = carriers
+        self._sessions = sessions
 
     async def calls(
         self,
@@ -53,7 +55,7 @@ class PinGate:
             tool, server = plan.charged_tool, plan.server
             if tool is None or server.pin == "off":
                 continue
-            source = AskedList(self._carriers, turn, plan, word="pins")
+            source = AskedList(self._carriers, self._sessions, turn, plan, word="pins")
             if not intended and self._pins.is_due(server.name, source):
                 await intent(turn.trail)
                 intended = True

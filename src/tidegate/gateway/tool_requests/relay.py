@@ -69,10 +69,10 @@ class ToolRelay:
         self.carriers = carriers
         self._clock = clock
         self.pins = pins
-        self.offers = OfferGate(pins, carriers, clock)
         self.times = times = times or ToolTimes()
         self.resumables = Resumables(clock, resume_s=times.resume_s)
         self.shared = shared or ToolSessions(Sessions(), clock)
+        self.offers = OfferGate(pins, carriers, self.shared, clock)
         self.sessions = self.shared.local
         self.calls = RunningCalls()
         self.calls.elsewhere = self.shared.has_store
