@@ -1,5 +1,6 @@
 """What is done about a list that the gateway asks for itself and does not get?"""
 
+import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -8,8 +9,9 @@ import pytest
 from tests.app.mcp_answers import run_in_no_time as run
 from tests.app.mcp_streams import begin
 from tests.app.mcp_world import World, call
-from tests.app.offered import told, told_of, world_of
+from tests.app.offered import ALL_BUT, Roster, told, told_of, world_of
 from tests.logged import lines
+from tidegate.mcp.page_walk import MOST_BYTES
 from tidegate.mcp.pins import Mode
 
 
@@ -93,3 +95,26 @@ OVER = {"code": -32600, "message": "Session not found"}
 
 async def ended(asked: Any) -> None:
     asked.whole({"jsonrpc": "2.0", "id": None, "error": OVER}, 404)
+
+
+class Endless(Roster):
+    """A list without an end, in pages of a megabyte."""
+
+    def _list(self, asked: Any, params: Any) -> None:
+        page = int(params.get("cursor", 0))
+        tool = {"name": f"t{page}", "description": "x" * 1_000_000, "inputSchema": {}}
+        self._say(asked, {"result": {"tools": [tool], "nextCursor": str(page + 1)}})
+
+
+@pytest.mark.parametrize(("hide", "pin"), [("full", "off"), ("off", "block")])
+def test_a_list_is_read_up_to_some_bytes(hide: str, pin: Mode) -> None:
+    async def body() -> None:
+        server = Endless()
+        world = World(server, rules=ALL_BUT, hide_denied=hide, pin=pin)
+        assert (await told_of(world, "t0"))["code"] == -32603
+        assert server.lists == 1 + MOST_BYTES // 1_000_000
+        if hide == "full":
+            assert seen(world)["reason"] == "too_large"
+        await world.pins.close()
+
+    asyncio.run(body())  # part of it runs in a thread

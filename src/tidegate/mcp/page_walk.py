@@ -6,8 +6,12 @@ gateway.servers.bridge_mending), which cursor names a page (cursors).
 """
 
 import hashlib
+from typing import Final
 
 from tidegate.mcp.cursors import is_cursor, names_next
+
+MOST_BYTES: Final = 16_777_216
+"""Of a list, all its pages together, whoever asks for it."""
 
 
 class PageWalk:
@@ -43,4 +47,4 @@ class PageWalk:
         return found
 
 
-__all__ = ["PageWalk"]
+__all__ = ["MOST_BYTES", "PageWalk"]

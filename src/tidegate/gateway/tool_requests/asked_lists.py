@@ -21,7 +21,7 @@ from tidegate.mcp.answers import Ask, Incoming, Reply, asks_for_session, sort
 from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.offered import MOST_NAMES
-from tidegate.mcp.page_walk import PageWalk
+from tidegate.mcp.page_walk import MOST_BYTES, PageWalk
 
 LIST: Final = "tools/list"
 _MOST_PAGES: Final = 200
@@ -60,9 +60,13 @@ class AskedList:
         """
         carrier = self._carriers.of(self._plan.server.place)
         tools: list[object] = []
-        walk = PageWalk("tools")
+        walk, size = PageWalk("tools"), 0
         for page in range(_MOST_PAGES):
-            result = await self._answered(carrier, self._page(page, walk.cursor))
+            reply, reply_bytes = await self._answered(carrier, self._page(page, walk.cursor))
+            size += reply_bytes
+            if size > MOST_BYTES:
+                break
+            result = _result(reply)
             if result is None:
                 return tools if page else None
             found = walk.items(result)
@@ -84,8 +88,8 @@ class AskedList:
         asked = own_request(own_id, LIST, params, turn.revision.version or "", Envelope(CLIENT))
         return Plan(asked, self._plan.server, McpHeaders(traceparent=turn.headers.traceparent))
 
-    async def _answered(self, carrier: Carrier, plan: Plan) -> Tree | None:
-        """The result of the server; None if it does not know the method. Raises ServerFailed."""
+    async def _answered(self, carrier: Carrier, plan: Plan) -> tuple[Reply, int]:
+        """What the server answers, and in how many bytes. Raises ServerFailed."""
         turn, sent_id = self._turn, plan.request.id
         with carrier.exchange(plan.asked(turn)) as exchange:
             status, _ = await exchange.head()
@@ -104,7 +108,7 @@ class AskedList:
                         exchange.let_end()
                         if turn.lacks_session and asks_for_session(message.message, status):
                             raise ServerFailed(NEEDS_SESSION, status)
-                        return _result(message)
+                        return message, incoming.size_bytes
         raise ServerFailed("no_answer", status)
 
 
@@ -117,6 +121,7 @@ def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:
 
 
 def _result(reply: Reply) -> Tree | None:
+    """The result; None if the server does not know the method. Raises ServerFailed."""
     result, error = reply.original, reply.message.get("error")
     if isinstance(result, dict):
         return result

@@ -35,7 +35,7 @@ from tidegate.mcp.federation_merging import (
 )
 from tidegate.mcp.federation_rests import Rests
 from tidegate.mcp.meta_keys import CAPABILITIES_KEY, CLIENT_KEY, VERSION_KEY
-from tidegate.mcp.page_walk import PageWalk
+from tidegate.mcp.page_walk import MOST_BYTES, PageWalk
 from tidegate.mcp.sessions import owner_of
 
 OWN: Final[Mapping[str, object]] = {"name": "tidegate", "version": __version__}
@@ -49,7 +49,6 @@ _WAITED_S: Final = 1.0
 """Whoever fails faster keeps nobody waiting, and is asked again the next time."""
 
 _MOST_PAGES: Final = 1000
-_MOST_BYTES: Final = 16_777_216
 _ITEM_BYTES: Final = 1024
 """What a thing in a list takes, or so: enough to tell much work from little."""
 
@@ -189,7 +188,7 @@ class ToolFederation:
             if walk.cursor is None:
                 return items, min(ttls)
             size += await beside_the_loop(_ITEM_BYTES * len(found), _size_of, result)
-            if size > _MOST_BYTES:
+            if size > MOST_BYTES:
                 break
         raise ServerFailed("too_large")
 
