@@ -32,7 +32,6 @@ from tidegate.mcp.pins import Mode, Observed, Verdicts, observe, skeletons
 logger = logging.getLogger(__name__)
 
 FRESH_S: Final = 1.0
-_LIST_S: Final = 30.0
 _AGAIN_S: Final = 5.0
 _REST_S: Final = 1.0
 _MOST_LISTS: Final = 3
@@ -266,17 +265,15 @@ class Pins:
         known, now_s = self._of(server), self._clock.monotonic_s()
         since = Since(known.news, source.where())
         try:
-            async with asyncio.timeout(_LIST_S):
-                tools = await source()
+            tools = await source()
             of = since.until(source.where())
             await self._note(server, Page(await known.surveyed(tools)))
-        except (TimeoutError, ServerFailed, StoreUnavailable) as error:
-            failure = ServerFailed("timeout") if isinstance(error, TimeoutError) else error
+        except (ServerFailed, StoreUnavailable) as failure:
             is_theirs = isinstance(failure, ServerFailed) and _is_of_one(failure)
             if since.news == known.news and not is_theirs:
                 known.failure = failure
                 known.rests_until_s = self._clock.monotonic_s() + _REST_S
-            raise failure from None
+            raise
         if of is not None:
             known.checked(of, now_s=now_s)
 

@@ -69,7 +69,8 @@ class Source(Protocol):
     """One server, as whoever calls one of its tools can ask it."""
 
     async def __call__(self) -> Sequence[object]:
-        """The whole list, every page of it, as the server wrote it. Raises ServerFailed."""
+        """The whole list, every page of it, as the server wrote it. Raises ServerFailed, also for
+        one that does not come in time."""
 
     def where(self) -> Where:
         """Where a message goes that is sent at once."""

@@ -5,10 +5,11 @@ be (pins.checked, offered), what a list says (mcp.pins, mcp.offered), lists that
 (pages, relay).
 """
 
+import asyncio
 from typing import Final
 
 from tidegate.gateway.pins.known import Where
-from tidegate.gateway.servers.bridge_line import CLIENT
+from tidegate.gateway.servers.bridge_line import CLIENT, BridgeTimes
 from tidegate.gateway.servers.carrier import Carrier
 from tidegate.gateway.servers.carriers import Carriers
 from tidegate.gateway.servers.upstream import NEEDS_SESSION, ServerFailed
@@ -22,9 +23,12 @@ from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.offered import MOST_NAMES
 from tidegate.mcp.page_walk import MOST_BYTES, PageWalk
+from tidegate.mcp.servers import ServerCommand
 
 LIST: Final = "tools/list"
 _MOST_PAGES: Final = 200
+_LIST_S: Final = 30.0
+_STARTS_S: Final = BridgeTimes().start_s
 
 
 class AskedList:
@@ -56,8 +60,16 @@ class AskedList:
     async def whole(self) -> list[object] | None:
         """Every page of the list, as the server wrote it; None if it knows no list of tools.
 
-        Raises ServerFailed.
+        Raises ServerFailed. Takes no longer than 30 s, and as long as a process may take to begin.
         """
+        starts_s = _STARTS_S if isinstance(self._plan.server.place, ServerCommand) else 0.0
+        try:
+            async with asyncio.timeout(starts_s + _LIST_S):
+                return await self._read()
+        except TimeoutError:
+            raise ServerFailed("timeout") from None
+
+    async def _read(self) -> list[object] | None:
         carrier = self._carriers.of(self._plan.server.place)
         tools: list[object] = []
         walk, size = PageWalk("tools"), 0

@@ -36,7 +36,6 @@ if TYPE_CHECKING:
 _Seen = tuple[Since | None, Look]
 """A look, and since when what it says is so; None if nobody knows who said it."""
 
-_LIST_S: Final = 30.0
 _MOST_LOOKS: Final = 3
 
 
@@ -157,10 +156,8 @@ class OfferGate:
         word = next(self._words)
         asking = AskedList(self._carriers, self._sessions, turn, plan, word=word)
         try:
-            async with asyncio.timeout(_LIST_S):
-                tools = await asking.whole()
-        except (TimeoutError, ServerFailed) as error:
-            failed = error if isinstance(error, ServerFailed) else ServerFailed("timeout")
+            tools = await asking.whole()
+        except ServerFailed as failed:
             since: Since | None = Since(before.news, asking.where())
             look = Look(began_s, failure=failed.reason, status=failed.status)
         else:

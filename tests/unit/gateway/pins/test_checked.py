@@ -333,15 +333,6 @@ def test_what_differs_is_known_from_the_start_and_a_store_that_is_away_stops_nob
     run(body)
 
 
-def test_a_list_that_never_comes_is_given_up() -> None:
-    async def body(world: World) -> None:
-        world.server.error = TimeoutError()
-        with pytest.raises(ServerFailed, match="timeout"):
-            await world.call()
-
-    run(body)
-
-
 def test_closing_ends_what_runs() -> None:
     async def body(world: World) -> None:
         world.server.gate = asyncio.Event()
