@@ -48,6 +48,8 @@ _UNKNOWN: Final = {
     )
     for noun in ("tool", "prompt", "resource")
 }
+READABLE: Final = (400, 404)
+"""Refusing statuses whose body may say why."""
 _OF_SESSIONS: Final = (-32000, Code.INVALID_REQUEST)
 _SESSION: Final = re.compile(r"\bsession|\bnot initiali[sz]ed\b", re.IGNORECASE)
 
@@ -157,6 +159,17 @@ def sort(incoming: Incoming, sent_id: Id | None) -> Reply | Note | Ask | None:
     if "id" not in message:
         return Note(shown, method, raw)
     return Ask(shown, method, id, raw) if is_id(id) else None
+
+
+def about(incoming: Incoming, sent_id: Id, status: int) -> Incoming:
+    """An error in an answer with a refusing status is about the one message that was sent.
+
+    Whatever its id: there may be none, and some servers write a word of their own, "server-error".
+    """
+    value = incoming.value
+    if status not in READABLE or not isinstance(value, dict) or "error" not in value:
+        return incoming
+    return incoming.about(sent_id)
 
 
 def _reply(message: Tree, incoming: Incoming, sent_id: Id | None) -> Reply | None:
@@ -320,10 +333,12 @@ def _mend_surrogates(data: bytes) -> bytes | None:
 __all__ = [
     "GENERIC_MESSAGE",
     "PASSING_CODES",
+    "READABLE",
     "Ask",
     "Incoming",
     "Note",
     "Reply",
+    "about",
     "asks_for_session",
     "clean",
     "generic",

@@ -17,6 +17,8 @@ from tidegate.mcp.meta_keys import SERVER_KEY
 ANCIENT: Final = "2024-11-05"
 """Of the time before Streamable HTTP, and still what many servers answer initialize with."""
 SPOKEN_LEGACY: Final = (*LEGACY, ANCIENT)
+DESCRIBING: Final = frozenset({"initialize", "server/discover"})
+"""The methods that a server is introduced by."""
 _COMMON: Final = ("completions", "experimental", "logging", "prompts", "resources", "tools")
 _UNNAMED: Final[Tree] = {"name": "unnamed", "version": "0"}
 
@@ -107,6 +109,7 @@ def _capabilities(server: Introduction, client: str) -> Tree:
 
 __all__ = [
     "ANCIENT",
+    "DESCRIBING",
     "SPOKEN_LEGACY",
     "Introduction",
     "discovered",

@@ -15,7 +15,7 @@ from typing import Final
 from tidegate.jsonrpc import Code, Tree
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.mcp.http_upstream import HARMLESS
-from tidegate.mcp.introductions import Introduction, discovered, initialized
+from tidegate.mcp.introductions import DESCRIBING, Introduction, discovered, initialized
 
 _REFUSING: Final = (400, 404, 405, 406, 415)
 _LEGACY_SERVER_ERROR: Final = -32000
@@ -23,7 +23,6 @@ _LEGACY_SERVER_ERROR: Final = -32000
 _OF_MODERN: Final = (Code.HEADER_MISMATCH, Code.MISSING_CAPABILITY, Code.UNSUPPORTED_VERSION)
 _UNREAD: Final = (Code.PARSE_ERROR, Code.INVALID_REQUEST, _LEGACY_SERVER_ERROR)
 _OF_METHODS: Final = (Code.METHOD_NOT_FOUND, Code.INVALID_PARAMS, Code.INTERNAL_ERROR)
-_HANDSHAKES: Final = ("initialize", "server/discover")
 _CHANGES_NOTHING: Final = HARMLESS | {
     "initialize",
     "logging/setLevel",
@@ -146,7 +145,7 @@ def _is_wrong_for_legacy(heard: Heard, method: str) -> bool:
     if code == Code.METHOD_NOT_FOUND:
         return method in ("server/discover", "subscriptions/listen")
     if code == Code.INVALID_PARAMS:
-        return method in _HANDSHAKES
+        return method in DESCRIBING
     return code is None or code in _UNREAD
 
 

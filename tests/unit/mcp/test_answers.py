@@ -13,6 +13,7 @@ from tidegate.mcp.answers import (
     Incoming,
     Note,
     Reply,
+    about,
     clean,
     generic,
     parse,
@@ -176,6 +177,16 @@ def test_a_long_error_text_is_cut() -> None:
 def test_results_pass_whatever_they_hold() -> None:
     reply = Reply({**OK, "result": None}, b"")
     assert clean(reply, "r1") is reply
+
+
+@pytest.mark.parametrize("id", [{}, {"id": None}, {"id": "server-error"}, {"id": 1}])
+def test_an_error_under_a_refusing_status_is_about_what_was_sent(id: dict[str, object]) -> None:  # noqa: A002
+    value = {"jsonrpc": "2.0", **id, "error": {"code": -32600, "message": "no"}}
+    for status, ours in ((400, True), (404, True), (200, False), (500, False)):
+        mine = sort(about(Incoming(value, b"as it came"), "mine", status), "mine")
+        assert isinstance(mine, Reply) == ours
+    for other in ({"jsonrpc": "2.0", **id, "result": {}}, [value], 5, None):
+        assert sort(about(Incoming(other), "mine", 400), "mine") is None
 
 
 def text_result(*texts: object, is_error: object = True) -> dict[str, object]:

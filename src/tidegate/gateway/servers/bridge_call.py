@@ -15,12 +15,12 @@ from typing import Final, Protocol, Self
 from tidegate import strictjson
 from tidegate.gateway.beside import beside_the_loop
 from tidegate.gateway.pause import pause
-from tidegate.gateway.servers.bridge_line import CLIENT, READABLE, Line, about
+from tidegate.gateway.servers.bridge_line import CLIENT, Line
 from tidegate.gateway.servers.bridge_server import BridgedServer
 from tidegate.gateway.servers.carrier import Asked, Exchange
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.jsonrpc import Id, Notification, Request, Tree, error_body, result_body
-from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
+from tidegate.mcp.answers import READABLE, Ask, Incoming, Note, Reply, about, sort
 from tidegate.mcp.bridged_results import error_for, params_for, result_for
 from tidegate.mcp.bridging import (
     Envelope,

@@ -32,10 +32,10 @@ from tidegate.jsonrpc import (
     result_body,
     typed,
 )
-from tidegate.mcp.answers import Incoming, Reply, sort
+from tidegate.mcp.answers import READABLE, Incoming, Reply, sort
 from tidegate.mcp.bridged_results import status_for
 from tidegate.mcp.bridging import LEVELS, Course, course, level_wanted
-from tidegate.mcp.introductions import to_discover, to_initialize
+from tidegate.mcp.introductions import DESCRIBING, to_discover, to_initialize
 from tidegate.mcp.probing import Heard, is_of_wrong_era, proves_unexecuted
 from tidegate.mcp.sessions import Owner, Recent
 
@@ -43,7 +43,6 @@ OWN_SESSION: Final = "bridged."
 _DEFAULT_LEVEL: Final = "info"
 _MOST_CLIENTS: Final = 10_000
 _COOL_S: Final = 30.0
-_HANDSHAKES: Final = ("initialize", "server/discover")
 _NO_TASKS: Final = "Method not found: not in the client's revision, or not to be bridged"
 
 
@@ -202,7 +201,7 @@ class BridgedExchange:
         exchange = self._stack.enter_context(self._bridge.server.carrier.exchange(self._asked))
         self._way, self._passing = exchange, True
         status, head = await exchange.head()
-        if not isinstance(call, Request) or (status < 300 and call.method not in _HANDSHAKES):
+        if not isinstance(call, Request) or (status < 300 and call.method not in DESCRIBING):
             return status, head
         heard = await self._first(exchange, status)
         wrong = is_of_wrong_era(call.method, heard, modern=modern)
@@ -271,7 +270,7 @@ class BridgedExchange:
                 break
             causes.add(cause)
             self._stack.close()
-        if heard.status not in (400, 404):
+        if heard.status not in READABLE:
             return heard.status, {}
         carried.keep(heard)
         return await self._peeked(carried)

@@ -13,7 +13,6 @@ from typing import Final, Protocol
 from tidegate import __version__
 from tidegate.gateway.servers.carrier import Asked
 from tidegate.jsonrpc import Message, Tree
-from tidegate.mcp.answers import Incoming
 from tidegate.mcp.eras import MODERN, McpHeaders, Revision
 from tidegate.mcp.introductions import Introduction
 from tidegate.mcp.probing import Heard
@@ -21,8 +20,6 @@ from tidegate.mcp.sessions import Owner
 
 CLIENT: Final[Tree] = {"name": "tidegate", "version": __version__}
 """How we introduce ourselves to a server."""
-READABLE: Final = (400, 404)
-"""Refusing statuses whose body may say why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,12 +114,4 @@ class Process(Protocol):
     """Called when the process has ended."""
 
 
-def about(incoming: Incoming, own_id: str, status: int) -> Incoming:
-    """An error without a readable id, in an answer with an error status, is about our request."""
-    value = incoming.value
-    if status not in READABLE or not isinstance(value, dict) or "error" not in value:
-        return incoming
-    return incoming.about(own_id) if value.get("id") is None else incoming
-
-
-__all__ = ["CLIENT", "READABLE", "BridgeTimes", "Line", "Process", "about"]
+__all__ = ["CLIENT", "BridgeTimes", "Line", "Process"]

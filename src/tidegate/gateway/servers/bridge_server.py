@@ -14,11 +14,11 @@ from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from tidegate.clock import Clock
-from tidegate.gateway.servers.bridge_line import CLIENT, READABLE, BridgeTimes, Line, Process, about
+from tidegate.gateway.servers.bridge_line import CLIENT, BridgeTimes, Line, Process
 from tidegate.gateway.servers.carrier import Carrier
 from tidegate.gateway.servers.upstream import ServerFailed
 from tidegate.jsonrpc import Notification, Response, Tree
-from tidegate.mcp.answers import Ask, Incoming, Note, Reply, sort
+from tidegate.mcp.answers import READABLE, Ask, Incoming, Note, Reply, about, sort
 from tidegate.mcp.bridging import Envelope, own_request, refusal_of_ask
 from tidegate.mcp.eras import LEGACY, MODERN
 from tidegate.mcp.introductions import Introduction

@@ -26,12 +26,12 @@ from tidegate.mcp.dry_run import TASKS
 from tidegate.mcp.eras import ADDED, REMOVED
 from tidegate.mcp.federation import Federation
 from tidegate.mcp.federation_messages import aimed, names_something, wished
+from tidegate.mcp.introductions import DESCRIBING
 from tidegate.mcp.rules import without_rules
 from tidegate.mcp.sessions import RunningCalls, Sessions
 from tidegate.policy import Allow, Decision, Deny
 
 _LEGACY_ONLY: Final = frozenset({*REMOVED, "logging/setLevel", "ping"})
-_DESCRIBING: Final = frozenset({"initialize", "server/discover"})
 
 
 def judge_among(turn: Turn, message: Message, sessions: Sessions, calls: RunningCalls) -> Plan:
@@ -50,7 +50,7 @@ def judge_among(turn: Turn, message: Message, sessions: Sessions, calls: Running
         _named(turn, plan, message, federation, sessions)
     elif message.method in LISTED_KIND:
         _listed(turn, plan, message, sessions)
-    elif message.method in _DESCRIBING or message.method in ("ping", "logging/setLevel"):
+    elif message.method in DESCRIBING or message.method in ("ping", "logging/setLevel"):
         _ours(turn, plan, message)
     elif message.method == "subscriptions/listen":
         _subscribed(turn, plan, message, federation, sessions)

@@ -8,7 +8,7 @@ which form an answer leaves (client_side).
 import json
 from dataclasses import dataclass
 from functools import partial
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING
 
 from tidegate import strictjson
 from tidegate.gateway.respond import Header
@@ -32,6 +32,7 @@ from tidegate.mcp.authorize import LISTED_KIND, Subject, subject_of
 from tidegate.mcp.denials import Refusal, unknown
 from tidegate.mcp.eras import LEGACY
 from tidegate.mcp.federation_messages import Shown
+from tidegate.mcp.introductions import DESCRIBING
 from tidegate.mcp.meta_keys import SUBSCRIPTION_KEY
 from tidegate.mcp.sessions import RunningCall, Session, Sessions
 from tidegate.mcp.stream_places import PRIMED
@@ -39,8 +40,6 @@ from tidegate.redaction import Counts
 
 if TYPE_CHECKING:
     from tidegate.mcp.pins import Verdicts
-
-_DESCRIBING: Final = ("initialize", "server/discover")
 
 
 @dataclass(frozen=True, slots=True)
@@ -214,9 +213,9 @@ class Shaper:
         turn, method = self._turn, self.call.method
         if method in LISTED_KIND:
             pages.check(turn, self._server, method, result)
-        if method in _DESCRIBING and not may_use(turn, self._server):
+        if method in DESCRIBING and not may_use(turn, self._server):
             result = listing.without_offer(result)
-        elif method in _DESCRIBING and turn.hides:
+        elif method in DESCRIBING and turn.hides:
             result = listing.with_usable_offer(result, partial(turn.may_send, self._server))
         if turn.hides:
             result = listing.filter_result(result, self._may_see)

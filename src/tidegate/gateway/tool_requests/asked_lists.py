@@ -17,8 +17,8 @@ from tidegate.gateway.tool_requests.failures import note_status
 from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.turn import Plan, Turn
 from tidegate.gateway.tool_requests.unheard import answer_unheard
-from tidegate.jsonrpc import Code, Id, Tree
-from tidegate.mcp.answers import Ask, Incoming, Reply, asks_for_session, sort
+from tidegate.jsonrpc import Code, Tree
+from tidegate.mcp.answers import READABLE, Ask, Reply, about, asks_for_session, sort
 from tidegate.mcp.bridging import Envelope, own_request
 from tidegate.mcp.eras import McpHeaders
 from tidegate.mcp.offered import MOST_NAMES
@@ -109,11 +109,11 @@ class AskedList:
                 self._sessions.end_soon(turn.session)
                 raise ServerFailed("session_ended", status)
             note_status(turn, plan.server, status)
-            if not 200 <= status < 300 and status not in (400, 404):
+            if not 200 <= status < 300 and status not in READABLE:
                 raise ServerFailed("status", status)
             while (arrived := await exchange.read()) is not None:
                 for incoming in arrived:
-                    message = sort(_ours(incoming, status, sent_id), sent_id)
+                    message = sort(about(incoming, sent_id, status), sent_id)
                     if isinstance(message, Ask):
                         answer_unheard(self._carriers, turn, plan.server, message)
                     if isinstance(message, Reply):
@@ -122,14 +122,6 @@ class AskedList:
                             raise ServerFailed(NEEDS_SESSION, status)
                         return message, incoming.size_bytes
         raise ServerFailed("no_answer", status)
-
-
-def _ours(incoming: Incoming, status: int, sent_id: Id) -> Incoming:
-    """A refusal without an id is about the only thing that was asked."""
-    value = incoming.value
-    if status < 300 or not isinstance(value, dict) or "error" not in value:
-        return incoming
-    return incoming.about(sent_id)
 
 
 def _result(reply: Reply) -> Tree | None:

@@ -30,8 +30,8 @@ from tidegate.gateway.tool_requests.sessions import ToolSessions
 from tidegate.gateway.tool_requests.suspended import CANCELLED, Resumables
 from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.gateway.tool_requests.unheard import answer_unheard
-from tidegate.jsonrpc import Id, Notification, Tree, error_of
-from tidegate.mcp.answers import Ask, Incoming, Note, Reply, generic, sort
+from tidegate.jsonrpc import Notification, Tree, error_of
+from tidegate.mcp.answers import READABLE, Ask, Incoming, Note, Reply, about, generic, sort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
 from tidegate.mcp.stream_places import UNMARKED, Mark, makes_place
 from tidegate.mcp.stream_places import mark as marked
@@ -41,7 +41,6 @@ logger = logging.getLogger(__name__)
 
 SESSION_HEADER: Final = b"mcp-session-id"
 _SESSION: Final = "mcp-session-id"
-_READABLE_REFUSALS: Final = (400, 404)
 _MOST_SESSION_CHARS: Final = 1024
 _MOST_TOLD: Final = 1024
 
@@ -274,7 +273,7 @@ class ToolRelay:
         while (arrived := await client.waiting_for(exchange.read())) is not None:
             for incoming in arrived:
                 sent_id = shaper.running.upstream_id
-                message = sort(_refusal_of(incoming, status, sent_id), sent_id)
+                message = sort(about(incoming, sent_id, status), sent_id)
                 if message is None:
                     if shaper.primes and incoming.value is None:
                         await client.place(marking(incoming))
@@ -303,7 +302,7 @@ class ToolRelay:
             self.shared.end_soon(turn.session)
             raise ServerFailed("session_ended")
         note_status(turn, server, status)
-        if not 200 <= status < 300 and status not in _READABLE_REFUSALS:
+        if not 200 <= status < 300 and status not in READABLE:
             raise ServerFailed("status")
 
     def _open_session(
@@ -328,14 +327,6 @@ class ToolRelay:
         params: Tree = {"requestId": running.upstream_id, "reason": why}
         notice = Notification("notifications/cancelled", params)
         carrier.cast(Plan(notice, plan.server, turn.headers).asked(turn))
-
-
-def _refusal_of(incoming: Incoming, status: int, upstream_id: Id) -> Incoming:
-    """An error without an id, in an answer with an error status, is about our request."""
-    value = incoming.value
-    if status not in _READABLE_REFUSALS or not isinstance(value, dict) or "error" not in value:
-        return incoming
-    return incoming.about(upstream_id)
 
 
 __all__ = ["RESUMED", "SESSION_HEADER", "SUSPENDED", "ToolRelay"]
