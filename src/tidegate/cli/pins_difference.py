@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import zip_longest
 
-from tidegate.mcp.patterns import is_invisible
+from tidegate.mcp.folding import is_invisible
 from tidegate.mcp.pin_forms import MOST_TEXT_CHARS, Member
 from tidegate.mcp.pins import Pin
 

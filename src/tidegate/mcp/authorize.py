@@ -14,7 +14,9 @@ from typing import Final
 from msgspec import Struct
 
 from tidegate.jsonrpc import Call, Request
-from tidegate.mcp.patterns import canonical_uri, is_invisible
+from tidegate.mcp.folding import is_invisible
+from tidegate.mcp.patterns import canonical_uri
+from tidegate.mcp.predicates import Arguments
 from tidegate.mcp.rules import KINDS, CompiledRule, Kind, RuleSet
 from tidegate.policy import Allow, Decision, Deny, Principal
 
@@ -53,11 +55,41 @@ class Subject(Struct, frozen=True):
 
 
 class _Question(Struct, frozen=True):
-    """Who asks for what, where; `arguments` is None when they are not known yet."""
+    """Who asks, where."""
 
     principal: Principal
     rules: RuleSet
     server: str
+
+
+class _Asked:
+    """What is asked for, and which rules speak of it, whoever asks: each is looked at once.
+
+    `arguments` is None when they are not known yet.
+    """
+
+    __slots__ = ("_arguments", "_met", "_subject")
+
+    def __init__(self, subject: Subject, arguments: Mapping[str, object] | None) -> None:
+        if subject.kind == "resources":
+            # A resource has none. Whoever adds some would choose how a condition is answered.
+            arguments = {}
+        self._subject = subject
+        self._arguments = None if arguments is None else Arguments(arguments)
+        self._met: dict[CompiledRule, bool] = {}
+
+    def meets(self, rule: CompiledRule) -> bool:
+        """Whether the rule names the thing and its conditions hold."""
+        met = self._met.get(rule)
+        if met is None:
+            met = self._met[rule] = self._is_named(rule) and rule.condition_holds(self._arguments)
+        return met
+
+    def _is_named(self, rule: CompiledRule) -> bool:
+        subject = self._subject
+        if subject.template:
+            return rule.names_some_of(subject.name)
+        return rule.names(subject.kind, subject.name)
 
 
 def authorize(
@@ -72,8 +104,8 @@ def authorize(
 
     `server` is the configured name of the upstream. `task_tool` is the tool that began the task
     a tasks/* message refers to, if this principal began it; None denies. Pure and total. Cost:
-    the number of rules that concern the principal, times the roles of the configuration for a
-    denial.
+    one look at the message for each rule that concerns the principal, or for a denial some role;
+    beside it the rules, times the roles of the configuration for a denial.
     """
     question = _Question(principal, rules, server)
     if message.method in _OPEN or _is_protocol(message):
@@ -110,13 +142,13 @@ def is_visible(subject: Subject, principal: Principal, rules: RuleSet, *, server
     """
     if _is_odd(subject):
         return False
-    verdict = _verdict(_Question(principal, rules, server), subject, None)
+    verdict = _verdict(_Question(principal, rules, server), _Asked(subject, None))
     return isinstance(verdict, Allow)
 
 
 def is_denied(subject: Subject, principal: Principal, rules: RuleSet, *, server: str = "") -> bool:
     """Whether a rule denies the thing by its name; what no rule allows is not denied by one."""
-    verdict = _verdict(_Question(principal, rules, server), subject, None)
+    verdict = _verdict(_Question(principal, rules, server), _Asked(subject, None))
     return isinstance(verdict, Deny) and verdict.rule != DEFAULT
 
 
@@ -164,54 +196,31 @@ def _decide(
 ) -> Decision:
     if _is_odd(subject):
         return Deny(METHODS, ODD_NAME)
-    verdict = _verdict(question, subject, arguments)
+    asked = _Asked(subject, arguments)
+    verdict = _verdict(question, asked)
     if isinstance(verdict, Allow):
         return verdict
-    role = _required_role(question, subject, arguments)
-    is_allowed_otherwise = isinstance(_verdict(question, subject, None), Allow)
+    role = _required_role(question, asked)
+    is_allowed_otherwise = isinstance(_verdict(question, _Asked(subject, None)), Allow)
     return Deny(verdict.rule, ARGUMENTS if is_allowed_otherwise else verdict.reason, role)
 
 
-def _verdict(
-    question: _Question, subject: Subject, arguments: Mapping[str, object] | None
-) -> Decision:
-    if subject.kind == "resources":
-        # A resource has none. Whoever adds some would choose how a condition is answered.
-        arguments = {}
+def _verdict(question: _Question, asked: _Asked) -> Decision:
     for rule in question.rules.denies:
-        if _applies(rule, question, subject, arguments):
+        if rule.concerns(question.principal, question.server) and asked.meets(rule):
             return Deny(rule.rule.id, DENIED)
     for rule in question.rules.allows:
-        if _applies(rule, question, subject, arguments):
+        if rule.concerns(question.principal, question.server) and asked.meets(rule):
             return Allow(rule.rule.id)
     return Deny(DEFAULT, NO_RULE)
 
 
-def _applies(
-    rule: CompiledRule,
-    question: _Question,
-    subject: Subject,
-    arguments: Mapping[str, object] | None,
-) -> bool:
-    if subject.template:
-        named = rule.names_some_of(subject.name)
-    else:
-        named = rule.names(subject.kind, subject.name)
-    return (
-        named
-        and rule.concerns(question.principal, question.server)
-        and rule.condition_holds(arguments)
-    )
-
-
-def _required_role(
-    question: _Question, subject: Subject, arguments: Mapping[str, object] | None
-) -> str | None:
+def _required_role(question: _Question, asked: _Asked) -> str | None:
     """The first role, in configuration order, with which the same call would be allowed."""
     for role in question.rules.roles:
         principal = replace(question.principal, roles=(role,))
         stand_in = _Question(principal, question.rules, question.server)
-        if isinstance(_verdict(stand_in, subject, arguments), Allow):
+        if isinstance(_verdict(stand_in, asked), Allow):
             return role
     return None
 
@@ -223,8 +232,9 @@ def _is_odd(subject: Subject) -> bool:
         return _TOOL_NAME.fullmatch(name) is None
     if subject.kind == "resources":
         return canonical_uri(name) is None
-    blank = name.strip() != name or any(c != " " and is_invisible(c) for c in name)
-    return blank or not 0 < len(name) <= _MAX_NAME_CHARS
+    if not 0 < len(name) <= _MAX_NAME_CHARS:
+        return True
+    return name.strip() != name or any(c != " " and is_invisible(c) for c in name)
 
 
 def _named(kind: Kind, member: str) -> Callable[[Mapping[str, object]], Subject | None]:

@@ -12,7 +12,7 @@ from typing import Final
 from tidegate.jsonrpc import Notification, Request, Tree
 from tidegate.mcp.authorize import LISTED_MEMBER, Subject
 from tidegate.mcp.changes import LISTS, wish_of
-from tidegate.mcp.patterns import fold
+from tidegate.mcp.folding import fold, folded_names
 
 Visible = Callable[[Subject], bool]
 
@@ -45,13 +45,14 @@ def filter_result(result: object, visible: Visible) -> object:
 
     Every list of things in the result is filtered, whatever method it answers. An element
     without a readable name is hidden, and so is a list that is none or that stands under another
-    spelling of its name, which some client would read. An emptied list stays a list, and
+    spelling of its name, which some client would read (of too many names outside of ASCII to look
+    at, each). An emptied list stays a list, and
     everything beside it, the cursor of the next page above all, stays as it is.
     """
     if not isinstance(result, dict):
         return result
     changed: Tree = {}
-    hidden = {member for member in result if _is_disguised(member)}
+    hidden = _disguised(result)
     for member in _LISTS:
         items = result.get(member)
         if items is None:
@@ -74,19 +75,26 @@ def is_list(method: str, result: object) -> bool:
     would take for it. What is not is no list with nothing in it: nobody can say what of it may be
     seen, and an empty success would say that there is nothing. So it is a failure of the server
     wherever something of a list has to be taken away; where nothing has to, what the server
-    answers is its own affair and passes as it came. Cost: its members, and one look at each item.
+    answers is its own affair and passes as it came. With more names outside of ASCII than
+    `folded_names` takes it is none either. Cost: its members, and one look at each item.
     """
     member = LISTED_MEMBER[method]
     if not isinstance(result, dict) or not isinstance(items := result.get(member), list):
         return False
     if not all(isinstance(item, dict) for item in items):
         return False
-    others = (name for name in result if name != member and len(name) <= _MOST_NAME_CHARS)
-    return fold(member) not in map(fold, others)
+    others = [name for name in result if name != member and len(name) <= _MOST_NAME_CHARS]
+    folded = folded_names(others)
+    return folded is not None and fold(member) not in folded
 
 
-def _is_disguised(member: str) -> bool:
-    return member not in _LISTS and len(member) <= _MOST_NAME_CHARS and fold(member) in _FOLDED
+def _disguised(result: Tree) -> set[str]:
+    """The members that some client would take for a list."""
+    others = [name for name in result if name not in _LISTS and len(name) <= _MOST_NAME_CHARS]
+    folded = folded_names(others)
+    if folded is None:
+        return {name for name in others if not name.isascii() or fold(name) in _FOLDED}
+    return {name for name, seen in zip(others, folded, strict=True) if seen in _FOLDED}
 
 
 def _is_visible(subject: Subject | None, visible: Visible) -> bool:
@@ -190,7 +198,8 @@ def narrow_subscription(
     lists: Callable[[str], bool],
     owned: Callable[[str], bool],
 ) -> Request | None:
-    """A subscriptions/listen without what the caller may not hear of; None if it is malformed.
+    """A subscriptions/listen without what the caller may not hear of; None if it is malformed or
+    names more resources than one client may wait for.
 
     `lists`: whether it may send this method, `owned`: whether a task is its own. What the filter
     of an extension names that is not known here is left out. The same object if nothing is taken

@@ -1,28 +1,23 @@
 """Which names does this pattern mean, and is it safe to run?
 
-Lives here: globs, the folding that deny rules apply to names, the canonical form of a resource
-URI, and the check that keeps an operator's regular expression from taking for ever. Does not
-live here: what a rule is made of (rules), who may do what (authorize).
+Lives here: globs, the canonical form of a resource URI and what careless servers take it for, and
+the check that keeps an operator's regular expression from taking for ever. Does not live here:
+the folding that deny rules apply (folding), what a rule is made of (rules), who may do what
+(authorize).
 """
 
 import re
-import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final
 from urllib.parse import unquote
 
+from tidegate.mcp.folding import compatible, is_invisible
+
 MAX_VALUE_CHARS: Final = 1024
 _MAX_URI_CHARS: Final = 2048
 _MAX_STEPS: Final = 1 << 20
-_INVISIBLE: Final = frozenset({"Cc", "Cf", "Cs", "Co", "Cn", "Zs", "Zl", "Zp"})
-# Letters and marks that are drawn as nothing: Hangul fillers, the combining grapheme joiner,
-# Khmer inherent vowels, the Braille blank, variation selectors.
-_BLANK: Final = frozenset("\u115f\u1160\u3164\uffa0\u034f\u17b4\u17b5\u2800") | frozenset(
-    map(chr, range(0xFE00, 0xFE10))
-)
-_MOST_MARKS: Final = 30
 _URI: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):(//[^/?#]*)?([^?#]*)([?#].*)?")
 _ESCAPE: Final = re.compile(r"%[0-9A-Fa-f]{2}")
 _PARTS_PATH: Final = re.compile(r"(%(?:2[Ff3]|3[Ff]))")
@@ -31,8 +26,6 @@ _SLASHES: Final = re.compile(r"/{2,}")
 _STEPS: Final = re.compile(r"[/?#]")
 _STEPS_OF_FILE: Final = re.compile(r"[/?#&=;]")
 _PARAMETERS: Final = re.compile(r";[^/]*")
-_UNSEEN: Final = bytes((*range(0x21), 0x7F))
-"""What of ASCII nobody sees: blanks and control characters."""
 _DEFAULT_PORTS: Final = MappingProxyType({"http": ":80", "https": ":443"})
 
 
@@ -62,53 +55,6 @@ def literal_prefix(pattern: str) -> str:
     return re.split(r"[*?]", pattern, maxsplit=1)[0]
 
 
-def fold(text: str) -> str:
-    """`text` as a careless reader may take it: NFKC, case folded, without invisible characters.
-
-    Three rounds, since each step can give the others more to do; then nothing changes any more.
-    Cost: linear, some microseconds for each character outside of ASCII.
-    """
-    if text.isascii():
-        return text.lower().encode("ascii").translate(None, _UNSEEN).decode("ascii")
-    for _round in range(3):
-        folded = compatible(compatible(text).casefold())
-        text = "".join(c for c in folded if not is_invisible(c))
-    return text
-
-
-def fold_words(text: str) -> str:
-    """`fold`, but with one blank between any two words."""
-    return " ".join(filter(None, map(fold, compatible(text).split())))
-
-
-def compatible(text: str) -> str:
-    """`text` in NFKC, in linear time; of a run of combining marks only the first thirty stay.
-
-    Normalizing sorts each run by insertion, and a text may be one run. No language stacks more
-    than thirty (the stream-safe text of UAX #15, section 13).
-    """
-    if len(text) <= _MOST_MARKS or text.isascii():
-        return unicodedata.normalize("NFKC", text)
-    kept, run = [], 0
-    for character in text:
-        run = run + 1 if _is_mark(character) else 0
-        if run <= _MOST_MARKS:
-            kept.append(character)
-    return unicodedata.normalize("NFKC", "".join(kept))
-
-
-def _is_mark(character: str) -> bool:
-    # Some characters are no marks themselves and become marks in NFKC.
-    if character.isascii():
-        return False
-    return unicodedata.combining(unicodedata.normalize("NFKD", character)[0]) != 0
-
-
-def is_invisible(character: str) -> bool:
-    """Whether it is drawn as nothing or as a blank, or is no character at all."""
-    return character in _BLANK or unicodedata.category(character) in _INVISIBLE
-
-
 def _has_unseen(text: str) -> bool:
     """Whether any character is invisible. Cost: far less if all of them are ASCII."""
     if text.isascii():
@@ -125,8 +71,9 @@ def canonical_uri(uri: str) -> str | None:
     authority outside of ASCII, blanks, invisible characters and backslashes (a blank may be
     written %20), broken or doubled escapes, and dot segments, also escaped, in other widths or
     with parameters, in the query and the fragment as well: no honest client sends them, and
-    servers disagree about what they mean (some take all that follows the scheme for a path). A
-    file needs a path from the root. Sources: RFC 3986 sections 2.2 and 6.2, RFC 8089 section 2.
+    servers disagree about what they mean (some take all that follows the scheme for a path). So
+    is one of more than 2,048 characters, also once its ligatures are. A file needs a path from
+    the root. Sources: RFC 3986 sections 2.2 and 6.2, RFC 8089 section 2.
     """
     match = _URI.fullmatch(uri) if len(uri) <= _MAX_URI_CHARS else None
     if match is None or _has_unseen(uri):
@@ -141,7 +88,9 @@ def canonical_uri(uri: str) -> str | None:
         return None
     scheme, authority = scheme.lower(), _plain_authority(scheme.lower(), authority.lower(), path)
     text = f"{scheme}:{authority}{text}"
-    if "\\" in compatible(text) or _ESCAPE.search(text) or _has_unseen(text.replace(" ", "")):
+    if len(spelled := compatible(text)) > _MAX_URI_CHARS:
+        return None
+    if "\\" in spelled or _ESCAPE.search(text) or _has_unseen(text.replace(" ", "")):
         return None
     if not (scheme + authority).isascii() or _has_dot_segment(text, scheme):
         return None
@@ -365,12 +314,8 @@ __all__ = [
     "MAX_VALUE_CHARS",
     "UnsafePattern",
     "canonical_uri",
-    "compatible",
     "compile_pattern",
-    "fold",
-    "fold_words",
     "glob",
-    "is_invisible",
     "joined_by_ampersands",
     "literal_prefix",
     "loose_uris",

@@ -23,7 +23,7 @@ from typing import Final
 import msgspec
 from msgspec import Struct
 
-from tidegate.mcp.patterns import fold, is_invisible
+from tidegate.mcp.folding import fold, is_invisible
 
 MEMBERS: Final = ("name", "title", "description", "inputSchema", "outputSchema", "annotations")
 MOST_TEXT_CHARS: Final = 16_000

@@ -7,18 +7,17 @@ what follows from the answer (rules, authorize).
 
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Final
 
+from tidegate.mcp.folding import compatible, fold, fold_words, folded_names, is_short
 from tidegate.mcp.patterns import (
     MAX_VALUE_CHARS,
     UnsafePattern,
-    compatible,
     compile_pattern,
-    fold,
-    fold_words,
     without_parameters,
 )
 from tidegate.mcp.url_prefixes import UrlPrefix
@@ -57,11 +56,11 @@ class Condition:
     _test: _Test
     _careless: _Test
 
-    def allows(self, arguments: Mapping[str, object]) -> bool:
+    def allows(self, arguments: "Given") -> bool:
         """Whether an allow rule may count it as met: only a certain yes."""
         return self._answer(self._test, arguments) is True
 
-    def denies(self, arguments: Mapping[str, object]) -> bool:
+    def denies(self, arguments: "Given") -> bool:
         """Whether a deny rule must count it as met: everything but a certain no.
 
         Texts are compared exactly and as a careless reader would; one yes is enough.
@@ -69,11 +68,64 @@ class Condition:
         exact = self._answer(self._test, arguments)
         return exact is not False or self._answer(self._careless, arguments) is not False
 
-    def _answer(self, test: _Test, arguments: Mapping[str, object]) -> bool | None:
-        value = _look_up(arguments, self.operand)
-        if value is _Absent.ABSENT or (isinstance(value, str) and len(value) > MAX_VALUE_CHARS):
+    def _answer(self, test: _Test, arguments: "Given") -> bool | None:
+        value = Arguments.of(arguments).at(self.operand)
+        if value is _Absent.ABSENT or (isinstance(value, str) and not _is_handy(value)):
             return None
         return test(value)
+
+
+def _is_handy(value: str) -> bool:
+    return len(value) <= MAX_VALUE_CHARS and is_short(value)
+
+
+class Arguments:
+    """The arguments of one call, for as many conditions as there are: each place is found once.
+
+    They must not change meanwhile.
+    """
+
+    __slots__ = ("_found", "_given", "_names")
+
+    def __init__(self, given: Mapping[str, object]) -> None:
+        self._given = given
+        self._found: dict[str, object] = {}
+        self._names: dict[int, Counter[str]] = {}
+
+    @classmethod
+    def of(cls, given: "Given") -> "Arguments":
+        """These, if they are such already."""
+        return given if isinstance(given, Arguments) else cls(given)
+
+    def at(self, path: str) -> object:
+        """The value at `path`; ABSENT also when a second member folds to the same name.
+
+        So is it among more names than any tool has, or among longer ones, or beside more of them
+        outside of ASCII than `folded_names` takes: nobody compares a whole body of them. Cost:
+        the names on the way, once for all paths.
+        """
+        if path not in self._found:
+            self._found[path] = self._look_up(path)
+        return self._found[path]
+
+    def _look_up(self, path: str) -> object:
+        node: object = self._given
+        for step in path.split("."):
+            if not isinstance(node, Mapping) or step not in node:
+                return _Absent.ABSENT
+            if self._folded(node)[fold(step)] != 1:
+                return _Absent.ABSENT
+            node = node[step]
+        return node
+
+    def _folded(self, node: Mapping[str, object]) -> Counter[str]:
+        """How often there is each name in an object; nothing if that is not worth the work."""
+        # What was given outlives this, so that no other object has the same identity.
+        counted = self._names.get(id(node))
+        if counted is None:
+            few = len(node) <= _MAX_MEMBERS and sum(map(len, node)) <= _MAX_MEMBER_CHARS
+            counted = self._names[id(node)] = Counter(folded_names(node) if few else None)
+        return counted
 
 
 def compile_condition(text: str) -> Condition:
@@ -93,27 +145,12 @@ def compile_condition(text: str) -> Condition:
     return Condition(text, operand, test, careless)
 
 
-def _look_up(arguments: Mapping[str, object], path: str) -> object:
-    """The value at `path`; ABSENT also when a second member folds to the same name.
-
-    So is it among more names than any tool has: nobody compares a whole body of them.
-    """
-    node: object = arguments
-    for step in path.split("."):
-        if not isinstance(node, Mapping) or step not in node:
-            return _Absent.ABSENT
-        if len(node) > _MAX_MEMBERS or sum(map(len, node)) > _MAX_MEMBER_CHARS:
-            return _Absent.ABSENT
-        folded = fold(step)
-        if sum(1 for member in node if fold(member) == folded) > 1:
-            return _Absent.ABSENT
-        node = node[step]
-    return node
+Given = Mapping[str, object] | Arguments
 
 
-def value_at(arguments: Mapping[str, object], path: str) -> object:
+def value_at(arguments: Given, path: str) -> object:
     """The value a condition on `path` reads; None where it finds none."""
-    value = _look_up(arguments, path)
+    value = Arguments.of(arguments).at(path)
     return None if value is _Absent.ABSENT else value
 
 
@@ -331,4 +368,4 @@ _TESTS: Final[Mapping[str, Callable[[object], tuple[_Test, _Test]]]] = {
     "matches": _matches,
 }
 
-__all__ = ["BrokenCondition", "Condition", "compile_condition", "value_at"]
+__all__ = ["Arguments", "BrokenCondition", "Condition", "Given", "compile_condition", "value_at"]

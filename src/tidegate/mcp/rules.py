@@ -11,15 +11,15 @@ from functools import lru_cache
 from typing import Final, Literal
 from urllib.parse import unquote
 
+from tidegate.mcp.folding import fold, is_short
 from tidegate.mcp.patterns import (
     canonical_uri,
-    fold,
     glob,
     joined_by_ampersands,
     literal_prefix,
     loose_uris,
 )
-from tidegate.mcp.predicates import Condition, value_at
+from tidegate.mcp.predicates import Arguments, Condition, Given, value_at
 from tidegate.mcp.url_prefixes import places_beside
 from tidegate.policy import Principal
 
@@ -78,11 +78,14 @@ _plain = lru_cache(_MOST_REMEMBERED)(canonical_uri)
 
 
 @lru_cache(_MOST_REMEMBERED)
-def _readings(uri: str) -> tuple[tuple[str, str], ...]:
+def _readings(uri: str) -> tuple[tuple[str, str], ...] | None:
     """The URI as it is, as it should be, and as careless servers may take it; each folded, too.
 
-    Remembered, since every deny rule asks about the same one.
+    None for one that is too long to have any. Remembered, since every deny rule asks about the
+    same one.
     """
+    if not is_short(uri):
+        return None
     plain = _plain(uri) or uri
     loose = loose_uris(plain)
     loose |= places_beside(plain)
@@ -115,8 +118,8 @@ class CompiledRule:
     __slots__ = (
         "_exact",
         "_folded",
+        "_patterns",
         "_prefixes",
-        "_resources",
         "_roles",
         "_server",
         "_spared",
@@ -136,7 +139,7 @@ class CompiledRule:
             meant = {*patterns["resources"], *map(_without_escapes, patterns["resources"])}
             spelled = map(joined_by_ampersands, meant)
             patterns["resources"] = tuple(sorted(set().union(*spelled)))
-        self._resources = patterns["resources"]
+        self._patterns = patterns
         self._exact = {kind: _any_of(globs) for kind, globs in patterns.items()}
         self._folded = {kind: _any_of(map(fold, globs)) for kind, globs in patterns.items()}
         self._prefixes = {kind: tuple(map(literal_prefix, patterns[kind])) for kind in KINDS}
@@ -151,13 +154,21 @@ class CompiledRule:
         return "*" in self.rule.roles or any(map(self._roles, principal.roles))
 
     def names(self, kind: Kind, name: str) -> bool:
-        """Whether it names the thing: exactly for an allow, in any disguise for a deny."""
+        """Whether it names the thing: exactly for an allow, in any disguise for a deny.
+
+        A deny names whatever is too long to be folded.
+        """
+        if not self._patterns[kind]:
+            return False
         exact, folded = self._exact[kind], self._folded[kind]
-        if kind != "resources":
-            return exact(name) or (self.rule.effect == "deny" and folded(fold(name)))
         if self.rule.effect == "allow":
-            return exact(_plain(name) or "")
-        return any(exact(text) or folded(careless) for text, careless in _readings(name))
+            return exact((_plain(name) or "") if kind == "resources" else name)
+        if "*" in self._patterns[kind] or not is_short(name):
+            return True
+        if kind != "resources":
+            return exact(name) or folded(fold(name))
+        readings = _readings(name)
+        return readings is None or any(exact(text) or folded(seen) for text, seen in readings)
 
     def names_some_of(self, template: str) -> bool:
         """Whether a resource of the URI template could be named.
@@ -168,17 +179,22 @@ class CompiledRule:
         prefixes = self._prefixes["resources"]
         if self.rule.effect == "allow":
             return any(p.startswith(start) or start.startswith(p) for p in prefixes)
-        return any(
-            pattern == f"{prefix}*" and careless.startswith(fold(prefix))
-            for pattern, prefix in zip(self._resources, prefixes, strict=True)
-            for _, careless in _readings(start)
-        )
+        whole = [
+            prefix
+            for pattern, prefix in zip(self._patterns["resources"], prefixes, strict=True)
+            if pattern == f"{prefix}*"
+        ]
+        if not whole:
+            return False
+        readings = _readings(start)
+        starts = tuple(map(fold, whole))
+        return readings is None or any(seen.startswith(starts) for _, seen in readings)
 
     def speaks_of(self, kind: Kind) -> bool:
         """Whether it names anything of this kind."""
         return bool(self.rule.patterns(kind))
 
-    def condition_holds(self, arguments: Mapping[str, object] | None) -> bool:
+    def condition_holds(self, arguments: Given | None) -> bool:
         """Whether all conditions are met; None stands for arguments that are not known yet.
 
         Unknown arguments leave an allow possible and a deny avoidable: what can be called with
@@ -224,7 +240,8 @@ class RuleSet:
 
     def operands(self, rule_id: str, arguments: Mapping[str, object]) -> dict[str, object]:
         """What the conditions of a rule looked at in `arguments`, by operand; for the record."""
-        return {path: value_at(arguments, path) for path in self._operands.get(rule_id, ())}
+        given = Arguments(arguments)
+        return {path: value_at(given, path) for path in self._operands.get(rule_id, ())}
 
 
 def without_rules(rules: RuleSet) -> RuleSet:

@@ -15,7 +15,8 @@ from ipaddress import IPv4Address, IPv6Address
 from typing import Final, Self
 from urllib.parse import unquote
 
-from tidegate.mcp.patterns import MAX_VALUE_CHARS, canonical_uri, fold, loose_uris
+from tidegate.mcp.folding import fold
+from tidegate.mcp.patterns import MAX_VALUE_CHARS, canonical_uri, loose_uris
 
 # One letter is a drive: C://data.
 _PARTS: Final = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+)://([^/?#]*)(.*)", re.DOTALL)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.unit.mcp.asking import VIEWER, allow, ask, deny
 from tidegate.mcp import RuleSet, authorize
-from tidegate.mcp.authorize import Subject, is_visible
+from tidegate.mcp.authorize import Subject, is_denied, is_visible
 from tidegate.mcp.rules import _readings
 from tidegate.policy import Allow, Deny
 
@@ -330,6 +330,22 @@ def test_no_reader_of_a_file_uri_leaves_what_is_allowed_or_reaches_what_is_denie
     without = RuleSet([allow(), deny(resources=("file:///secret/*",))])
     if isinstance(authorize(asked, VIEWER, without), Allow):
         assert [path for path in paths if path.startswith("/secret/")] == []
+
+
+@pytest.mark.parametrize(
+    "uri", ["db:" + "\ufdfa" * 114, "db:" + "%EF%B7%BA" * 114, "db:" + "\u2026" * 700]
+)
+def test_a_uri_that_grows_too_long_is_nobodys(uri: str) -> None:
+    assert isinstance(authorize(ask("resources/read", uri=uri), VIEWER, RuleSet([allow()])), Deny)
+
+
+def test_what_comes_along_is_denied_if_it_is_too_long_to_be_read_and_a_rule_denies_some() -> None:
+    part = Subject("resources", "db:" + "\ufdfa" * 1000)
+    for patterns, denied in ((("file:///x/*",), True), (("*",), True), (None, False)):
+        rules = RuleSet([allow(), deny(resources=patterns, tools=("admin_*",))])
+        assert is_denied(part, VIEWER, rules) is denied
+    admins = RuleSet([allow(), deny(resources=("file:///x/*",), roles=("admin",))])
+    assert not is_denied(part, VIEWER, admins)
 
 
 def test_a_uri_is_read_once_for_all_rules() -> None:

@@ -122,6 +122,19 @@ def test_a_list_that_somebody_would_read_under_another_name_is_none(
     assert is_list(method, {member: [], f"x{member}": []})
 
 
+MANY = {f"\ufdfa{number}": 0 for number in range(300)}
+
+
+def test_among_more_odd_names_than_anybody_looks_at_there_is_no_list() -> None:
+    few = dict(list(MANY.items())[:100])
+    for method, member in ANSWERS:
+        assert is_list(method, {member: [], **few})
+        assert not is_list(method, {member: [], **MANY})
+    result = {"tools": [{"name": "a"}], "Prompts": [], "plain": 1, **MANY}
+    assert filter_result(result, visible) == {"tools": [{"name": "a"}], "plain": 1}
+    assert filter_result({"plain": 1, **few}, visible) == {"plain": 1, **few}
+
+
 def test_every_list_in_a_result_is_filtered() -> None:
     result = {"tools": [{"name": "secret"}], "prompts": [{"name": "secret"}, {"name": "a"}]}
     assert filter_result(result, visible) == {"tools": [], "prompts": [{"name": "a"}]}

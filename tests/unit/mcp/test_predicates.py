@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tidegate.mcp.predicates import BrokenCondition, compile_condition, value_at
+from tidegate.mcp.predicates import Arguments, BrokenCondition, compile_condition, value_at
 
 LONG = "a" * 1025
 
@@ -141,6 +141,8 @@ def test_a_difference_counts_for_an_allow_only_if_a_careless_reader_sees_it(valu
         {"x": 1, " x": 900},
         {"x": 1, **{f"y{number}": 1 for number in range(1000)}},
         {"x": 1, "y" * 16_384: 1},
+        {"x": 1, **{f"\ufdfa{number}": 1 for number in range(300)}},
+        {"x": 1, **{f"\u30c6\u30b9\u30c8{number}": 1 for number in range(900)}},
         {"x": 1, "\u0315\u0300" * 2_000_000: 1},
     ],
 )
@@ -219,8 +221,40 @@ def test_a_text_that_grows_when_it_is_folded_is_not_matched_but_denied() -> None
     assert not condition.denies({"x": "\ufdfa" * 10})
 
 
+@pytest.mark.parametrize("text", sorted({text for text, _, _ in CASES}))
+@pytest.mark.parametrize("value", [LONG, "\ufdfa" * 114, "\u2026" * 700])
+def test_a_text_that_is_too_long_to_be_folded_opens_nothing_and_closes_everything(
+    text: str, value: str
+) -> None:
+    condition = compile_condition(text)
+    assert not condition.allows({"x": value})
+    assert condition.denies({"x": value})
+
+
+def test_names_beside_an_argument_may_be_of_any_language() -> None:
+    condition = compile_condition("x <= 500")
+    kana = {f"\u30c6\u30b9\u30c8{number}": 1 for number in range(300)}
+    assert condition.allows({"x": 1, **kana})
+    assert not condition.denies({"x": 501, **kana})
+
+
+def test_arguments_are_the_same_when_they_are_asked_often() -> None:
+    given = {"a": {"b": 5, "B": 6}, "c": {"d": 7}, "e": {"d": 8}}
+    arguments = Arguments(given)
+    for _ in range(2):
+        found = [value_at(arguments, path) for path in ("a.b", "c.d", "e.d", "c.x", "c")]
+        assert found == [None, 7, 8, None, {"d": 7}]
+    assert Arguments.of(arguments) is arguments
+
+
+GROWING = st.sampled_from(["\ufdfa" * size for size in (57, 113, 114, 1024)])
 VALUES: Any = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=8)
+    | GROWING,
     lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=3), inner),
     max_leaves=4,
 )

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from tidegate.mcp.patterns import compatible
+from tidegate.mcp.folding import compatible
 from tidegate.mcp.predicates import BrokenCondition, compile_condition
 from tidegate.mcp.url_prefixes import UrlPrefix
 
