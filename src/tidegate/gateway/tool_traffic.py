@@ -22,6 +22,7 @@ decisions (mcp), how a message is carried (tool_requests.relay), what a client g
 back (tool_requests.answer).
 """
 
+import asyncio
 from collections.abc import Callable, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -47,7 +48,7 @@ from tidegate.gateway.tool_requests.shares import Shares
 from tidegate.gateway.tool_requests.streams import StreamCaps, ToolStreams
 from tidegate.gateway.tool_requests.suspended import CANCELLED
 from tidegate.gateway.tool_requests.turn import Plan, Rejected, ToolTrafficPolicy, Turn, no_session
-from tidegate.jsonrpc import Batch, Request, error_of, typed
+from tidegate.jsonrpc import Batch, Message, Request, error_of, typed
 from tidegate.limits.ledger import Need, Standing
 from tidegate.mcp.batch import Key, merge
 from tidegate.mcp.denials import Refusal
@@ -56,6 +57,8 @@ from tidegate.records.entries import Trail
 
 _LEASE_GRACE_S: Final = 30.0
 _UNREAD_S: Final = 5.0
+_LISTEN_WEIGHT: Final = 64
+"""Judging a URI costs up to 20 us a byte, looking for secrets less than one."""
 
 
 class ToolTraffic:
@@ -145,8 +148,7 @@ class ToolTraffic:
         place(turn, message, relay.sessions, self._clock.monotonic_s())
         messages = message.messages if isinstance(message, Batch) else (message,)
         await relay.shared.prepare(turn, messages)
-        judging = judge if turn.policy.federation is None else judge_among
-        plans = [judging(turn, each, relay.sessions, relay.calls) for each in messages]
+        plans = await self._judged(turn, messages, len(data))
         intent = self._accounting.recorder.intent
         await relay.offers.calls(turn, plans, messages, intent)
         await relay.pins.calls(turn, plans, messages, intent)
@@ -167,6 +169,22 @@ class ToolTraffic:
                     if (call := plans[0].suspended) is not None:
                         call.hold(stack.pop_all(), account.postpone())
                 account.outcome = plans[0].outcome
+
+    async def _judged(self, turn: Turn, messages: Sequence[Message], size_bytes: int) -> list[Plan]:
+        """Each message on its own; between two of a batch others have their turn.
+
+        A subscription may name a thousand resources. Judging it only reads what others hold.
+        """
+        judging = judge if turn.policy.federation is None else judge_among
+        plans: list[Plan] = []
+        for each in messages:
+            if plans:
+                await asyncio.sleep(0)  # noqa: TID251 - a turn of the loop, no time
+            is_long = isinstance(each, Request) and each.method == LISTEN
+            work_bytes = size_bytes * _LISTEN_WEIGHT if is_long else 0
+            asked = (turn, each, self.relay.sessions, self.relay.calls)
+            plans.append(await beside_the_loop(work_bytes, judging, *asked))
+        return plans
 
     async def _reserve(self, turn: Turn, plans: list[Plan], stack: AsyncExitStack) -> list[Charge]:
         """Take the calls that will be forwarded out of their windows.

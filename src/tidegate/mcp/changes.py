@@ -7,6 +7,7 @@ resources a principal may hear of (listing).
 Source: MCP 2026-07-28, basic/utilities/subscriptions (SubscriptionFilter).
 """
 
+import re
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
@@ -26,6 +27,8 @@ _FLAG_OF: Final[Mapping[str, str]] = {
 _UPDATED: Final = "notifications/resources/updated"
 _MOST_URIS: Final = 1_000
 _MOST_CHARS: Final = 262_144
+_MOST_DOUBTFUL_CHARS: Final = 65_536
+_PLAIN_URI: Final = re.compile(r"[a-z][a-z0-9+.-]*:[A-Za-z0-9/._~!$'()*+,:=&?#-]*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,12 +72,20 @@ def changed_list(method: str) -> str | None:
 
 
 def wish_of(params: Mapping[str, object]) -> tuple[Tree, list[str]] | None:
-    """All that a subscriptions/listen asks for, and the URIs in it; None if it is malformed."""
+    """All that a subscriptions/listen asks for, and the URIs in it.
+
+    None if it is malformed or names more resources than `has_room` for, or more of those that
+    rules have to read in many ways (escapes, parameters, users, signs outside of ASCII) than
+    65,536 characters. Cost: a look at each.
+    """
     wish = params.get("notifications")
     if not isinstance(wish, dict):
         return None
     uris = wish.get("resourceSubscriptions", [])
     if not isinstance(uris, list) or not all(isinstance(uri, str) for uri in uris):
+        return None
+    doubtful_chars = sum(len(uri) for uri in uris if not _PLAIN_URI.fullmatch(uri))
+    if not has_room(uris) or doubtful_chars > _MOST_DOUBTFUL_CHARS:
         return None
     return wish, uris
 

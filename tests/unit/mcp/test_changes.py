@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from tidegate.mcp.changes import ALL, Wanted, changed_list, wanted_of
+from tidegate.mcp.changes import ALL, Wanted, changed_list, wanted_of, wish_of
 from tidegate.mcp.eras import MODERN
 from tidegate.mcp.introductions import Introduction
 
@@ -51,6 +51,26 @@ def test_resources_are_heard_of_by_their_uri() -> None:
     assert not wanted.hears(updated, None)
     assert wanted.with_uris({"c"}).hears(updated, {"uri": "c"})
     assert wanted.granted(Introduction(MODERN)).uris == {"a", "b"}
+
+
+@pytest.mark.parametrize(
+    ("uris", "has_room"),
+    [
+        ([f"db:{number}" for number in range(1_000)], True),
+        ([f"db:{number}" for number in range(1_001)], False),
+        (["db:" + "a" * 1_000] * 200, True),
+        (["db:" + "a" * 1_000] * 300, False),
+        (["file:///My%20Files/a"] * 1_000, True),
+        (["db:" + "%20" * 333] * 60, True),
+        (["db:" + "%20" * 333] * 70, False),
+        (["db:" + "a;b" * 333] * 70, False),
+        (["https://a@h/" + "a" * 1_000] * 70, False),
+        (["db:" + "\u00e9" * 1_000] * 70, False),
+    ],
+)
+def test_a_wish_names_no_more_than_can_be_judged(uris: list[str], *, has_room: bool) -> None:
+    wish = {"resourceSubscriptions": uris}
+    assert wish_of({"notifications": wish}) == ((wish, uris) if has_room else None)
 
 
 @pytest.mark.parametrize(

@@ -259,6 +259,7 @@ def test_a_subscription_is_split_into_what_concerns_each_server(
         {"notifications": []},
         {"notifications": {"resourceSubscriptions": "a:b"}},
         {"notifications": {"resourceSubscriptions": [1]}},
+        {"notifications": {"resourceSubscriptions": ["a:b"] * 1_001}},
     ],
 )
 def test_a_subscription_that_does_not_fit_is_malformed(params: Any) -> None:
