@@ -123,21 +123,33 @@ def _has_dot_segment(plain: str, scheme: str) -> bool:
 def loose_uris(plain: str) -> set[str]:
     """What careless servers may take a canonical URI for; deny rules look at each of them, too.
 
-    NFKC; as it is, and with the escapes decoded that are left in it; without user, closing dot of
-    the host, doubled slashes and the fragment; for a file also without host and query. What
-    follows a semicolon may belong to the name or be parameters: of its step, of the last step
-    only, or all the rest; and in a query it may be what `&` is. One for a URI without semicolons
-    and escapes, at most twenty-six.
+    NFKC; as it is, and with the escapes decoded that are left in it, before it is parted and
+    after; without user, closing dot of the host, doubled slashes and the fragment; for a file also
+    without host and query. What follows a semicolon may belong to the name or be parameters: of
+    its step, of the last step only, or all the rest; and in a query it may be what `&` is. One for
+    a URI without semicolons and escapes, at most thirty-nine.
     """
-    return set().union(*map(_loosely, {plain, unquote(plain)}))
+    spelled = {compatible(plain), compatible(unquote(plain))}
+    ways = {_parts(text) for text in spelled}
+    if (parts := _parts(plain)) is not None:
+        path, query = (compatible(unquote(each)) for each in parts[2:])
+        ways.add((*parts[:2], path, query))
+    readings = {plain} if None in ways else set()
+    return readings.union(*(_loosely(*way) for way in ways if way is not None))
 
 
-def _loosely(plain: str) -> set[str]:
-    match = _URI.fullmatch(compatible(plain))
+def _parts(uri: str) -> tuple[str, str, str, str] | None:
+    """Scheme, authority with its slashes, path, and query with its sign."""
+    match = _URI.fullmatch(uri)
     if match is None:
-        return {plain}
+        return None
     scheme, authority, path, rest = match.groups(default="")
-    paths, queries = _path_readings(path), _query_readings(rest.partition("#")[0])
+    return scheme, authority, path, rest.partition("#")[0]
+
+
+def _loosely(scheme: str, authority: str, path: str, query: str) -> set[str]:
+    # Behind a host nothing and a slash are one path (RFC 3986, section 6.2.3).
+    paths, queries = _path_readings(path or "/" if authority else path), _query_readings(query)
     if scheme == "file":
         host, queries = "//", {""}
     else:

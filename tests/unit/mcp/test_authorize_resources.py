@@ -203,6 +203,15 @@ def test_another_host_is_not_denied(pattern: str, uri: str) -> None:
     assert isinstance(authorize(ask("resources/read", uri=uri), VIEWER, rules), Allow)
 
 
+@pytest.mark.parametrize("start", ["file:///secret", "https://host/secret"])
+@pytest.mark.parametrize(
+    "rest", [";%3f%2Fdocs", ";%23%2Fdocs", "/;%3f%2Fdocs", "%2F;%3F;%2Fdocs", ";\uff1f\uff0fdocs"]
+)
+def test_escaped_signs_in_parameters_hide_no_folder(start: str, rest: str) -> None:
+    rules = RuleSet([allow(), deny(resources=("file:///secret/*", "https://host/secret/*"))])
+    assert isinstance(authorize(ask("resources/read", uri=start + rest), VIEWER, rules), Deny)
+
+
 def test_a_deny_with_an_escaped_slash_means_the_slash_as_well() -> None:
     rules = RuleSet([allow(), deny(resources=("https://host/docs%2F*",))])
     for uri in ("https://host/docs/a", "https://host/docs%2fa", "https://host/%64ocs%2Fa"):
@@ -319,6 +328,7 @@ def test_whichever_sign_separates_parameters_a_denied_one_is_denied(uri: str, si
 @given(URIS)
 @example("file:%2Fdocs%2F")
 @example("file:///docs%2Fa")
+@example("file:///secret;%3f%2Fdocs")
 def test_no_reader_of_a_file_uri_leaves_what_is_allowed_or_reaches_what_is_denied(uri: str) -> None:
     asked = ask("resources/read", uri=uri)
     paths = [posixpath.normpath(posixpath.join("/", read(uri))) for read in READERS]
@@ -330,6 +340,23 @@ def test_no_reader_of_a_file_uri_leaves_what_is_allowed_or_reaches_what_is_denie
     without = RuleSet([allow(), deny(resources=("file:///secret/*",))])
     if isinstance(authorize(asked, VIEWER, without), Allow):
         assert [path for path in paths if path.startswith("/secret/")] == []
+
+
+@pytest.mark.parametrize("rest", ["", "?x=1", "#x", "?x=1#y", "/", "/?x", ":443", ":443?x", "?/x"])
+@pytest.mark.parametrize("start", ["https://intern", "HTTPS://Intern", "https://u@intern"])
+def test_behind_a_host_nothing_is_a_slash_for_a_deny(start: str, rest: str) -> None:
+    # RFC 3986, section 6.2.3: "https://h?x" and "https://h/?x" are one resource.
+    asked = ask("resources/read", uri=start + rest)
+    denied = RuleSet([allow(), deny(resources=("https://intern/*",))])
+    assert isinstance(authorize(asked, VIEWER, denied), Deny)
+    other = RuleSet([allow(), deny(resources=("https://intern/x*", "https://intern.example/*"))])
+    assert isinstance(authorize(asked, VIEWER, other), Allow)
+
+
+@pytest.mark.parametrize("uri", ["https://intern", "https://intern?x=1", "https://intern#x"])
+def test_behind_a_host_nothing_is_no_slash_for_an_allow(uri: str) -> None:
+    rules = RuleSet([allow(resources=("https://intern/*",))])
+    assert isinstance(authorize(ask("resources/read", uri=uri), VIEWER, rules), Deny)
 
 
 @pytest.mark.parametrize(
