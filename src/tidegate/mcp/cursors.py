@@ -24,7 +24,7 @@ MOST_CHARS: Final = 65_536
 """Of a server's cursor. Enough for a whole state in it; a longer one is no place in a list."""
 
 _MOST_OWNERS: Final = 1_000
-_MOST_OF_OWNER: Final = 256
+_MOST_OF_OWNER: Final = 128
 
 
 class Whose(NamedTuple):
@@ -38,7 +38,10 @@ class Whose(NamedTuple):
 class Cursors:
     """The cursors that this process gave, or knows that others gave.
 
-    Of each owner the last 256 are remembered, so that nobody can have those of others forgotten.
+    Of each owner the last 128 are remembered, so that nobody can have those of others forgotten
+    while there are at most a thousand owners. With more, who was given nothing for longest is
+    forgotten: whoever has very many names (a token's subjects, say) can bring that about, and
+    those others begin their lists anew. At most 128,000 hashes: some 25 MiB.
     """
 
     def __init__(self) -> None:

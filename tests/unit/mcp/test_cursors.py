@@ -61,7 +61,7 @@ def test_nobody_can_have_the_cursors_of_others_forgotten() -> None:
         cursors.give(str(number), WHOSE)
     assert cursors.was_given("mine", OTHERS[0])
     known = [number for number in range(1_000) if cursors.was_given(str(number), WHOSE)]
-    assert known == list(range(1_000 - 256, 1_000))
+    assert known == list(range(1_000 - 128, 1_000))
 
 
 def test_of_very_many_clients_those_are_forgotten_that_were_given_nothing_for_longest() -> None:
