@@ -382,3 +382,18 @@ def test_a_uri_is_read_once_for_all_rules() -> None:
         asked = ask("resources/read", uri="file:///read/once;for/all?rules")
         assert isinstance(authorize(asked, VIEWER, rules), Allow)
     assert _readings.cache_info().misses == before + 1
+
+
+def test_a_uri_is_not_read_for_rules_of_others_and_of_other_things() -> None:
+    rules = RuleSet(
+        [
+            allow(),
+            deny(resources=("file:///x/*",), roles=("admin",)),
+            deny(resources=("file:///x/*",), servers=("other",)),
+            deny(tools=("admin_*",)),
+        ]
+    )
+    before = _readings.cache_info().misses
+    asked = ask("resources/read", uri="file:///not/read;for/any?rule")
+    assert isinstance(authorize(asked, VIEWER, rules), Allow)
+    assert _readings.cache_info().misses == before
