@@ -63,13 +63,11 @@ def fold_words(text: str) -> str:
     return " ".join(filter(None, map(fold, compatible(text).split())))
 
 
-def is_short(text: str) -> bool:
-    """Whether it has at most 2,048 characters, also in NFKC. Cost: of that one round."""
-    if len(text) > MAX_FOLDED_CHARS or text.isascii():
-        return len(text) <= MAX_FOLDED_CHARS
-    if len(text) * _MOST_GROWTH <= MAX_FOLDED_CHARS:
-        return True
-    return len(compatible(text)) <= MAX_FOLDED_CHARS
+def is_short(text: str, most_chars: int = MAX_FOLDED_CHARS) -> bool:
+    """Whether it has no more characters than that, also in NFKC. Cost: of that one round."""
+    if len(text) > most_chars or text.isascii():
+        return len(text) <= most_chars
+    return len(text) * _MOST_GROWTH <= most_chars or len(compatible(text)) <= most_chars
 
 
 def folded_names(names: Collection[str]) -> list[str] | None:

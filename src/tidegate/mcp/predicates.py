@@ -70,13 +70,11 @@ class Condition:
 
     def _answer(self, test: _Test, arguments: "Given") -> bool | None:
         value = Arguments.of(arguments).at(self.operand)
-        if value is _Absent.ABSENT or (isinstance(value, str) and not _is_handy(value)):
+        if value is _Absent.ABSENT or (
+            isinstance(value, str) and not is_short(value, MAX_VALUE_CHARS)
+        ):
             return None
         return test(value)
-
-
-def _is_handy(value: str) -> bool:
-    return len(value) <= MAX_VALUE_CHARS and is_short(value)
 
 
 class Arguments:

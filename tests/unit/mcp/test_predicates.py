@@ -222,7 +222,7 @@ def test_a_text_that_grows_when_it_is_folded_is_not_matched_but_denied() -> None
 
 
 @pytest.mark.parametrize("text", sorted({text for text, _, _ in CASES}))
-@pytest.mark.parametrize("value", [LONG, "\ufdfa" * 114, "\u2026" * 700])
+@pytest.mark.parametrize("value", [LONG, "\ufdfa" * 57, "\u2026" * 400])
 def test_a_text_that_is_too_long_to_be_folded_opens_nothing_and_closes_everything(
     text: str, value: str
 ) -> None:
@@ -247,7 +247,7 @@ def test_arguments_are_the_same_when_they_are_asked_often() -> None:
     assert Arguments.of(arguments) is arguments
 
 
-GROWING = st.sampled_from(["\ufdfa" * size for size in (57, 113, 114, 1024)])
+GROWING = st.sampled_from(["\ufdfa" * size for size in (1, 56, 57, 1024)])
 VALUES: Any = st.recursive(
     st.none()
     | st.booleans()
