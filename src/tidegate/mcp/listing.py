@@ -119,6 +119,20 @@ def listed_tasks(result: object) -> list[str]:
     return [task_id for task_id in named if task_id]
 
 
+_NAMING_RESOURCES: Final = frozenset(
+    {"resources/list", "resources/templates/list", "resources/read"}
+)
+_A_BYTE_OF_A_URI: Final = 16
+
+
+def effort(method: str, size_bytes: int) -> int:
+    """How many bytes of any other answer take as long to judge as so many of this one.
+
+    A URI that deny rules may be meant by is read in every way that some server reads it.
+    """
+    return size_bytes * _A_BYTE_OF_A_URI if method in _NAMING_RESOURCES else size_bytes
+
+
 def readable(result: object, asked: object, denied: Callable[[Subject], bool]) -> object:
     """The answer to resources/read without what is denied to the caller; the same if nothing is.
 
@@ -242,6 +256,7 @@ def is_of_own_task(notification: Notification, owned: Callable[[str], bool]) -> 
 
 __all__ = [
     "Visible",
+    "effort",
     "filter_result",
     "filter_tasks",
     "is_list",

@@ -6,9 +6,11 @@ from itertools import product
 import pytest
 
 from tests.unit.mcp.asking import ask, tell
+from tidegate.gateway.beside import LARGE_BYTES
 from tidegate.jsonrpc import Notification, Request
 from tidegate.mcp.authorize import LISTED_MEMBER, Subject
 from tidegate.mcp.listing import (
+    effort,
     filter_result,
     filter_tasks,
     is_list,
@@ -199,6 +201,12 @@ def test_news_of_a_task_is_for_its_owner(method: str) -> None:
     for named in ({"taskId": "hers"}, {"taskId": 1}, {}):
         assert not is_of_own_task(tell(method, **named), owned)
     assert is_of_own_task(tell("notifications/message", taskId="hers"), owned)
+
+
+def test_what_names_resources_is_judged_beside_the_loop_sooner() -> None:
+    assert effort("tools/list", 5_000) == effort("tools/call", 5_000) == 5_000
+    for method in ("resources/list", "resources/templates/list", "resources/read"):
+        assert effort(method, 5_000) > LARGE_BYTES > effort(method, 1_000)
 
 
 def test_of_what_a_read_brings_along_nothing_is_seen_that_is_denied() -> None:

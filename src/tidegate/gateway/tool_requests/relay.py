@@ -32,6 +32,7 @@ from tidegate.gateway.tool_requests.turn import Plan, ToolServer, Turn
 from tidegate.gateway.tool_requests.unheard import answer_unheard
 from tidegate.jsonrpc import Notification, Tree, error_of
 from tidegate.mcp.answers import READABLE, Ask, Incoming, Note, Reply, about, generic, sort
+from tidegate.mcp.listing import effort
 from tidegate.mcp.sessions import Recent, RunningCall, RunningCalls, Sessions
 from tidegate.mcp.stream_places import UNMARKED, Mark, makes_place
 from tidegate.mcp.stream_places import mark as marked
@@ -289,6 +290,7 @@ class ToolRelay:
                     shaper.running.answered = True
                     self.offers.listed(shaper.turn, plan, message)
                     shaper.pinned = await self.pins.listed(plan, message)
+                    size = effort(shaper.call.method, size)
                     answer = await beside_the_loop(size, shaper.reply, message, status)
                     mark = UNMARKED if client.resumable is None else marking(incoming)
                     return answer, mark
