@@ -41,7 +41,7 @@ _RETRY_S = 0.5
 # About a thousand pages of the log, which is what SQLite itself would let it grow to.
 _CHECKPOINT_EVERY_COMMITS = 256
 # What a caller writes by itself has to be little, and on a disk that is quick.
-_FEW, _FEW_STEPS = 32, 64
+_FEW, _FEW_STEPS, _CROWD = 32, 64, 2 * _BATCH
 _SLOW_S, _LEFT_TO_THE_THREAD_S = 0.1, 1.0
 
 Answer = Callable[[str], None]
@@ -139,8 +139,8 @@ class Writer:
         journal, begun_s = self._journal, self._clock.monotonic_s()
         if journal is None or not self._may_hurry(begun_s):
             return False
-        if len(intent.snapshot.steps) > _FEW_STEPS:
-            return False
+        if len(intent.snapshot.steps) > _FEW_STEPS or len(self._queue) > _CROWD:
+            return False  # who comes faster than the database is filled waits for it
         body = self._body(intent)
         try:
             if not journal.append(Journaled(intent.at_ms, intent.snapshot.request_id, body)):
