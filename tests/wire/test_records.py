@@ -14,7 +14,7 @@ from tests.wire.recorded import until, written
 from tidegate.clock import SystemClock
 from tidegate.errors import StoreUnavailable
 from tidegate.records import Recorder, broken_chains, find
-from tidegate.records.entries import MAX_STEPS
+from tidegate.records.entries import MAX_STEPS, Trail
 from tidegate.testing.clock import ManualClock
 
 DAY_S = 86_400.0
@@ -170,6 +170,14 @@ def test_a_full_queue_drops_ends_and_says_so_but_never_the_end_of_an_intent(
     assert broken_chains(path) == {}
 
 
+def left_to_the_thread(recorder: Recorder, number: int) -> Trail:
+    """A call of so many steps that its intent waits for the writer's thread."""
+    trail = begun(recorder, number, "mcp")
+    for _step in range(100):
+        trail.step("authorize", "allow", tool="echo")
+    return trail
+
+
 def test_a_cancelled_wait_for_an_intent_harms_nobody(tmp_path: Path) -> None:
     path = tmp_path / "r.db"
 
@@ -179,11 +187,11 @@ def test_a_cancelled_wait_for_an_intent_harms_nobody(tmp_path: Path) -> None:
         for number in (3, 4):
             # When the second is answered the pruning of the start is over: it would wait for
             # the lock in place of what is asked for below.
-            finish(recorder, await called(recorder, number))
+            trail = left_to_the_thread(recorder, number)
+            await recorder.intent(trail)
+            finish(recorder, trail)
         with locked(path):
-            trail = begun(recorder, 1, "mcp")
-            for _step in range(100):  # so many that it is left to the thread
-                trail.step("authorize", "allow", tool="echo")
+            trail = left_to_the_thread(recorder, 1)
             task = asyncio.create_task(recorder.intent(trail))
             await asyncio.to_thread(until, lambda: recorder.waiting == 0)
             task.cancel()
