@@ -5,7 +5,8 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
-from tidegate.records import Recorder
+from tests.unit.records.traffic import begun
+from tidegate.records import Recorder, Trail
 
 
 def until(true: Callable[[], bool]) -> None:
@@ -25,3 +26,11 @@ async def written(recorder: Recorder, path: Path) -> None:
         return recorder.waiting == 0 and all(each.stat().st_size == 0 for each in journals)
 
     await asyncio.to_thread(until, is_written)
+
+
+def left_to_the_thread(recorder: Recorder, number: int) -> Trail:
+    """A call of so many steps that its intent waits for the writer's thread."""
+    trail = begun(recorder, number, "mcp")
+    for _step in range(100):
+        trail.step("authorize", "allow", tool="echo")
+    return trail

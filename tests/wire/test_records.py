@@ -10,11 +10,11 @@ from pathlib import Path
 import pytest
 
 from tests.unit.records.traffic import answered, begun, called, finish, request_id
-from tests.wire.recorded import until, written
+from tests.wire.recorded import left_to_the_thread, until, written
 from tidegate.clock import SystemClock
 from tidegate.errors import StoreUnavailable
 from tidegate.records import Recorder, broken_chains, find
-from tidegate.records.entries import MAX_STEPS, Trail
+from tidegate.records.entries import MAX_STEPS
 from tidegate.testing.clock import ManualClock
 
 DAY_S = 86_400.0
@@ -168,14 +168,6 @@ def test_a_full_queue_drops_ends_and_says_so_but_never_the_end_of_an_intent(
     # What was dropped has ended all the same: the next start must not find it lost.
     assert rows(path, "SELECT * FROM open_requests") == []
     assert broken_chains(path) == {}
-
-
-def left_to_the_thread(recorder: Recorder, number: int) -> Trail:
-    """A call of so many steps that its intent waits for the writer's thread."""
-    trail = begun(recorder, number, "mcp")
-    for _step in range(100):
-        trail.step("authorize", "allow", tool="echo")
-    return trail
 
 
 def test_a_cancelled_wait_for_an_intent_harms_nobody(tmp_path: Path) -> None:
